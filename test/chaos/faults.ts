@@ -1,8 +1,9 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import type { Runtime } from "../../src/entries/index.ts";
 import type { Chance } from "./chance.ts";
+import { editJob } from "./edited-files.ts";
 
 /** Where ranks live. */
 export type Placement = "thread" | "process";
@@ -53,10 +54,7 @@ export const faults: readonly Fault[] = [
     name: "the job is edited, broken or removed, and it leaves its thread",
     placements: everywhere,
     strike(target) {
-      const { chance, job } = target;
-      const edit = chance.pick(["twice the loss", "broken", "removed"]);
-      if (edit === "removed") rmSync(job, { force: true });
-      else writeFileSync(job, edit === "broken" ? "export default {{{" : twiceTheLoss);
+      editJob(target.job, target.chance);
       return order(target, "exit");
     },
   },
@@ -91,11 +89,6 @@ export const faults: readonly Fault[] = [
     },
   },
 ];
-
-/** A job that trains something else, were a run to load it. */
-const twiceTheLoss = `import struck from ${JSON.stringify(new URL("../fixtures/jobs/struck.ts", import.meta.url).href)};
-export default { ...struck, loss: (...given) => struck.loss(...given).mul(2) };
-`;
 
 /** The threads of actors that live in this process, as Node tells of them. */
 export class ActorThreads implements Disposable {

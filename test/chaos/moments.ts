@@ -1,9 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { listCheckpoints, openStorage, standingOf } from "../../src/library/checkpoint/index.ts";
@@ -12,11 +12,14 @@ import { exitCodes } from "../../src/tools/cli/main.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 import { atExit } from "./at-exit.ts";
 import type { Chance } from "./chance.ts";
+import { EditedFiles, type EditStrike, editStrikes, isOfFiles } from "./edited-files.ts";
 import { leftovers, type Place, type Possessions, possessions } from "./leftovers.ts";
-import { type FolderStrike, isOfFolder, Replacing } from "./replaced-folder.ts";
+import { type ClockStrike, clockStrikes, isOfClock, MovedClock } from "./moved-clock.ts";
+import { canPreload } from "./preloaded.ts";
+import { type FolderStrike, folderStrikes, isOfFolder, Replacing } from "./replaced-folder.ts";
+import { SmallDisk } from "./small-disk.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
-const struckJob = fileURLToPath(new URL("../fixtures/jobs/struck.ts", import.meta.url));
 
 /** How a run is asked or made to end, or is disturbed. */
 const strikes = [
@@ -27,12 +30,13 @@ const strikes = [
   "SIGUSR1",
   "SIGUSR2",
   "twice",
-  "folder moved",
-  "folder deleted",
-  "folder replaced",
   "full disk",
+  ...folderStrikes,
+  ...editStrikes,
+  ...(Object.keys(clockStrikes) as ClockStrike[]),
 ] as const;
-export type Strike = (typeof strikes)[number];
+type Strike = (typeof strikes)[number];
+type StrikeOfProgram = Exclude<Strike, FolderStrike | EditStrike | ClockStrike>;
 
 /** When: after a time since its start, or so long after an event of a kind. */
 type Moment = { readonly after: string; readonly waitMs: number };
@@ -41,9 +45,6 @@ const STEPS = 40;
 const SAVE_EVERY = 4;
 /** How long what a dead program started may outlive it: a bound, reached only where something is left. */
 const GRACE_MS = 15_000;
-/** Several times what a checkpoint of the tiny GPT takes, with the three that are kept. */
-const DISK_BYTES = 4 << 20;
-
 /** The layouts of runs: each with the losses of its own undisturbed run. */
 const layouts = {
   threads: { ranks: 2, zero: 3 },
@@ -74,8 +75,10 @@ export interface MomentsOptions {
 
 /**
  * Starts `troupe run` again and again, each time going on where the last one was ended at a moment that chance chooses: by
- * `kill -9`, by signals, in a full disk, or its folder is moved away, deleted, or replaced by that of another run. After each: what was reported as saved is there and complete, every reported loss is that of the
- * undisturbed run to the last bit, what the other run has saved is there as it was, and no process is left; when a run has come to its end, nothing else of it is left either.
+ * `kill -9`, by signals, in a full disk; its folder is moved away, deleted, or replaced by that of another run; its job or its data is edited
+ * while it runs, mostly with the death of a rank that would load it again; the clock is set. After each: what was reported as saved is
+ * there and complete, every reported loss is that of the undisturbed run to the last bit, what the other run has saved is there as it was,
+ * an edited file was not used, and no process is left; when a run has come to its end, nothing else of it is left either.
  */
 export async function strikeAtMoments(
   workspace: Workspace,
@@ -85,7 +88,7 @@ export async function strikeAtMoments(
   for (let journey = 0; tally.numStruck < numMoments; journey++) {
     const layout = chance.pick(Object.keys(layouts) as (keyof typeof layouts)[]);
     const undisturbed = await undisturbedOf(workspace, layout);
-    using disk = Disk.mount(workspace.path(`moments-${journey}`));
+    using disk = SmallDisk.mount(workspace.path(`moments-${journey}`));
     await travel(new Journey(workspace, layout, disk, undisturbed, tally), numMoments, chance, onMoment);
   }
   return tally;
@@ -102,12 +105,17 @@ async function travel(
   for (;;) {
     // The last program of a journey is left alone.
     const isStruck = tally.numStruck < numMoments && chance.below(8) > 0;
-    const strike = isStruck ? chance.pick(disk.isSmall ? strikes : strikes.slice(0, -1)) : undefined;
+    const strike = isStruck ? chance.pick(strikes.filter((each) => canStrike(each, disk))) : undefined;
     const ended = await journey.go(strike, momentOf(chance), chance);
     if (ended.what !== undefined) onMoment(tally.numStruck, ended.what, tally.wrong);
     if (ended.isOver) break;
   }
   journey.checkNothingLeft();
+}
+
+function canStrike(strike: Strike, disk: SmallDisk): boolean {
+  if (strike === "full disk") return disk.isSmall;
+  return !isOfClock(strike) || canPreload;
 }
 
 function momentOf(chance: Chance): Moment {
@@ -157,28 +165,37 @@ class Told {
 
 class Journey {
   readonly tally: Tally;
-  readonly disk: Disk;
+  readonly disk: SmallDisk;
   readonly #args: readonly string[];
   readonly #env: NodeJS.ProcessEnv;
   readonly #place: Place & { readonly pids: Set<number> };
   readonly #before: Possessions;
   readonly #undisturbed: readonly number[];
+  readonly #files: EditedFiles;
+  readonly #clock: MovedClock;
+  /** The folder that the job looks into for a rank's deed. */
+  readonly #strikes: string;
   /** The newest step that any of its programs has told as saved. */
   #acknowledged = 0;
 
   constructor(
     workspace: Workspace,
     layout: keyof typeof layouts,
-    disk: Disk,
+    disk: SmallDisk,
     undisturbed: readonly number[],
     tally: Tally,
   ) {
     this.tally = tally;
     this.disk = disk;
     this.#undisturbed = undisturbed;
-    const settings = { data: workspace.text, cache: workspace.path("cache"), pauseMs: 10 };
+    this.#files = new EditedFiles(disk.folder, workspace.text);
+    this.#clock = new MovedClock(workspace, basename(disk.folder));
+    this.#strikes = `${disk.folder}-strikes`;
+    mkdirSync(this.#strikes);
+    const { text: data, job } = this.#files;
+    const settings = { data, cache: workspace.path("cache"), strikes: this.#strikes, pauseMs: 10 };
     this.#args = [
-      ...["run", struckJob, "--json", "--steps", `${STEPS}`, "--threads-per-rank", "1", "--no-warm-standby"],
+      ...["run", job, "--json", "--steps", `${STEPS}`, "--threads-per-rank", "1", "--no-warm-standby"],
       ...["--checkpoint", this.#folder, "--checkpoint-every", `${SAVE_EVERY}`, "--checkpoint-keep-last", "3"],
       ...Object.entries(layouts[layout]).flatMap(([name, value]) => [`--${name}`, `${value}`]),
       ...Object.entries(settings).flatMap(([name, value]) => ["--set", `${name}=${value}`]),
@@ -189,6 +206,7 @@ class Journey {
     this.#env = {
       NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
       ...process.env,
+      ...this.#clock.env,
       TMPDIR: temporary,
       [name]: value,
     };
@@ -222,8 +240,9 @@ class Journey {
     const heard = this.#hear(program, told);
     let what: string | undefined;
     await using replacing = new Replacing(this.#folder);
-    // Before it has taken the folder there is none to be taken away.
-    const isTooEarly = strike !== undefined && isOfFolder(strike) && moment.after === "spawn";
+    // Before it has taken the folder and read the files, there is none to be taken away, and any text is the one it begins with.
+    const isOfItsFiles = strike !== undefined && (isOfFolder(strike) || isOfFiles(strike));
+    const isTooEarly = isOfItsFiles && moment.after === "spawn";
     const { waitMs } = moment;
     const at = isTooEarly ? { after: "run.started", waitMs } : moment;
     if (strike !== undefined && (await this.#comes(program, at, told))) {
@@ -231,19 +250,24 @@ class Journey {
       this.tally.numStruck += 1;
       this.tally.count(strike);
       this.tally.count(`after ${told.last}`);
-      await (isOfFolder(strike)
-        ? this.#strikeFolder(program, strike, replacing, chance)
-        : this.#strike(program, strike, told, chance));
+      if (isOfClock(strike)) this.#clock.strike(strike);
+      else if (isOfFiles(strike)) await this.#edit(program, strike, chance);
+      else if (isOfFolder(strike)) await this.#strikeFolder(program, strike, replacing, chance);
+      else await this.#strike(program, strike, told, chance);
     }
     await heard;
+    const ending = program.signalCode ?? program.exitCode;
+    const goesOn = ending !== exitCodes.done && this.#stepsIn().length > 0;
+    const taken = strike === "data edited" && goesOn ? this.#takenWhenEdited() : [];
+    this.#files.restore();
+    for (const deed of readdirSync(this.#strikes)) rmSync(join(this.#strikes, deed));
     const wrongInPlace = await replacing.end();
     if (strike === "folder deleted" && replacing.hasStruck) this.#acknowledged = told.saved = 0;
     this.disk.free();
-    const ending = program.signalCode ?? program.exitCode;
     const error = (await complained).join("").trim().split("\n").slice(-3).join(" / ");
     const title = `${what ?? "nothing"}, with args ${args.slice(9).join(" ")}`;
     const wrong = await this.#judge(told, ending, strike, what !== undefined, error);
-    for (const each of [...wrongInPlace, ...wrong])
+    for (const each of [...taken, ...wrongInPlace, ...wrong])
       this.tally.wrong.push(`${each} (${title}; ended by ${ending}: ${error.slice(0, 300)})`);
     if (told.isResumed) this.tally.numResumed += 1;
     return { isOver: ending === exitCodes.done, ...(what !== undefined && { what }) };
@@ -275,12 +299,7 @@ class Journey {
     return isAlive(program);
   }
 
-  async #strike(
-    program: ChildProcess,
-    strike: Exclude<Strike, FolderStrike>,
-    told: Told,
-    chance: Chance,
-  ): Promise<void> {
+  async #strike(program: ChildProcess, strike: StrikeOfProgram, told: Told, chance: Chance): Promise<void> {
     if (strike === "twice") {
       program.kill("SIGTERM");
       await pause(chance.below(300));
@@ -297,6 +316,27 @@ class Journey {
       if (chance.below(2) === 0) program.kill("SIGKILL");
       this.disk.free();
     } else program.kill(strike);
+  }
+
+  /** Edits a file of the run's, and mostly ends a rank, whose restart must not read it. */
+  async #edit(program: ChildProcess, strike: EditStrike, chance: Chance): Promise<void> {
+    const [isKilled, waitMs] = [chance.below(3) === 0, chance.below(1_500)];
+    this.#files.strike(strike, chance);
+    if (chance.below(4) > 0) writeFileSync(join(this.#strikes, `rank-${chance.below(2)}`), "exit");
+    if (!isKilled) return;
+    await pause(waitMs);
+    program.kill("SIGKILL");
+  }
+
+  /** Tries to go on with edited data. @returns what is wrong: it must be refused by the name of the data */
+  #takenWhenEdited(): string[] {
+    const args = [troupe, ...this.#args, "--resume", this.#folder];
+    const { status, stderr } = spawnSync(process.execPath, args, { env: this.#env, encoding: "utf8" });
+    const isRefused =
+      (status === exitCodes.failed || status === exitCodes.usage) && /data\.text|-text\.txt/.test(stderr);
+    return isRefused
+      ? []
+      : [`edited data was taken, or refused without its name (${status}): ${stderr.slice(-300)}`];
   }
 
   /** The fault of its folder, after which the program runs on, mostly to its end. */
@@ -366,58 +406,6 @@ class Journey {
   }
 }
 
-/** A small disk of its own, where this user may mount one; else a folder. */
-class Disk implements Disposable {
-  readonly folder: string;
-  readonly isSmall: boolean;
-
-  readonly #mounted: Disposable | undefined;
-
-  private constructor(folder: string, isSmall: boolean) {
-    this.folder = folder;
-    this.isSmall = isSmall;
-    if (isSmall) this.#mounted = atExit(() => this.#unmount());
-  }
-
-  static mount(folder: string): Disk {
-    mkdirSync(folder);
-    try {
-      const size = `size=${DISK_BYTES}`;
-      execFileSync("mount", ["-t", "tmpfs", "-o", size, "tmpfs", folder], { stdio: "ignore" });
-      return new Disk(folder, true);
-    } catch {
-      return new Disk(folder, false);
-    }
-  }
-
-  /** Leaves no room. */
-  fill(): void {
-    try {
-      for (;;) appendFileSync(this.#ballast, Buffer.alloc(4096));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-    }
-  }
-
-  free(): void {
-    rmSync(this.#ballast, { force: true });
-  }
-
-  [Symbol.dispose](): void {
-    if (!this.isSmall) return;
-    this.#mounted?.[Symbol.dispose]();
-    this.#unmount();
-  }
-
-  #unmount(): void {
-    execFileSync("umount", ["-l", this.folder]);
-  }
-
-  get #ballast(): string {
-    return join(this.folder, "ballast");
-  }
-}
-
 /** The losses of the undisturbed run; processes have those of threads. */
 function undisturbedOf(workspace: Workspace, layout: keyof typeof layouts): Promise<readonly number[]> {
   const options = layout === "processes" ? layouts.threads : layouts[layout];
@@ -433,8 +421,11 @@ function isExpected(ending: NodeJS.Signals | number | null, strike: Strike | und
   if (ending === exitCodes.done) return true;
   switch (strike) {
     case undefined:
+    case "clock set back":
+    case "clock set ahead":
       return false;
     case "SIGKILL":
+    case "job edited":
       return ending === "SIGKILL";
     case "folder moved":
     case "folder deleted":
@@ -444,6 +435,9 @@ function isExpected(ending: NodeJS.Signals | number | null, strike: Strike | und
     case "full disk":
       // A run that begins, or ends, without room for its state fails, and says so.
       return ending === "SIGKILL" || ending === exitCodes.failed;
+    case "data edited":
+      // Its restart, or it before its first step, finds other data or none, and names it.
+      return ending === "SIGKILL" || ending === exitCodes.failed || ending === exitCodes.usage;
     case "twice":
       // The one that is heard second ends it at once, unless the first was faster, or came before anyone listened.
       return [130, 143, "SIGTERM", "SIGINT", exitCodes.interrupted].includes(ending as number);

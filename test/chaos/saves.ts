@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { contentOf } from "../checkpoint/content.ts";
 import { saveStep, saveUnder, stepIn } from "../checkpoint/injection.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import type { Chance } from "./chance.ts";
+import { preloaded } from "./preloaded.ts";
 import { trainAndSave } from "./run-program.ts";
 import type { Trained, TrainingOrder } from "./train-and-save.ts";
 
@@ -136,20 +137,14 @@ export async function starveWhileTraining(
   return saveWhileTraining(fault, workspace, directory, undisturbed, starved);
 }
 
-/** Whether a program can be given writes of another kind here. */
-export const canShorten = spawnSync("g++", ["--version"]).status === 0;
-
 /** Trains while every write takes half of what it was given, as any may: as {@link failWhileTraining}, and no save may fail. */
 export async function shortenWrites(
   workspace: Workspace,
   undisturbed: readonly number[],
 ): Promise<SavesReport> {
-  const library = workspace.path("short-writes.so");
-  const source = new URL("./short-writes.cc", import.meta.url).pathname;
-  execFileSync("g++", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"]);
   const fault = "every write takes half of what it was given, while training";
   const directory = workspace.path("run-short-writes");
-  const env = { LD_PRELOAD: library };
+  const env = { LD_PRELOAD: preloaded(workspace, "short-writes") };
   const report = await saveWhileTraining(fault, workspace, directory, undisturbed, { env });
   const wrong = [...report.wrong];
   if (report.numMet > 0) wrong.push(`${report.numMet} saves failed`);

@@ -1,9 +1,10 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { Runtime, type RuntimeOptions, type TroupeEvent } from "../../src/entries/index.ts";
 import { stampMs } from "../../src/job/events/index.ts";
 import type { Workspace } from "../fixtures/run-tiny.ts";
 import { Chance } from "./chance.ts";
+import { writeJob } from "./edited-files.ts";
 import { ActorThreads, type Fault, faults, type Placement, type Target } from "./faults.ts";
 
 /** How a run is disturbed. */
@@ -63,7 +64,7 @@ export async function trainUnderFaults(
   const strikes = workspace.path(`strikes-${placement}-${seed}`);
   mkdirSync(strikes);
   const job = workspace.path(`job-${placement}-${seed}.ts`);
-  writeFileSync(job, `export { default } from ${JSON.stringify(struckJob.href)};\n`);
+  writeJob(job);
   const account = new Account(undisturbed);
   const chance = new Chance(seed);
   using threads = new ActorThreads();

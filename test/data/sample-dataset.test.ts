@@ -100,13 +100,19 @@ describe("sampleDataset", () => {
     const collate = stack();
     const refuse = (samples: Parameters<typeof collate>[0], message: RegExp) =>
       expect(() => scope(() => collate(samples))).toThrow(message);
-    refuse([{ x: 1 }, { y: 1 }], /the names x in every sample, got y in sample 1 of the batch/);
-    refuse([{ x: 1 }, { x: "1" }], /x to be a number in every sample, got a text in sample 1/);
+    refuse(
+      [{ x: 1 }, { y: 1 }],
+      /the same names in every sample, got x in sample 0 and y in sample 1 of the batch/,
+    );
+    refuse(
+      [{ x: 1 }, { x: "1" }],
+      /one kind of x in every sample, got a number in sample 0 and a text in sample 1/,
+    );
     refuse([{ x: (() => 1) as never }], /a text or a record, got a function/);
     refuse([{ x: Promise.resolve(1) as never }], /a text or a record, got a promise/);
     refuse(
       [{ x: tensor([1, 2]) }, { x: tensor([1]) }],
-      /x to be float32\[2\] .*, got float32\[1\] in sample 1/,
+      /x of one dtype and shape in .*, got float32\[2\] in sample 0 and float32\[1\] in sample 1/,
     );
   });
 
@@ -120,7 +126,7 @@ describe("sampleDataset", () => {
     [
       "has another shape",
       () => ({ ...record(2), x: tensor([1]) }),
-      "got float32[1] in sample 2 of split test",
+      "got float32[2] in sample 0 and float32[1] in sample 2 of split test",
     ],
   ])("names the index and the split of a sample that %s", async (_what, sample, message) => {
     const samples = { length: 4, at: (index: number) => (index === 2 ? sample() : record(index)) };

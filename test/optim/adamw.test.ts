@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { AdamW } from "../../src/compute/optim/index.ts";
+import { AdamW, checkOptimizers, type OptimizerSpec } from "../../src/compute/optim/index.ts";
 
 const parameters = new Map([
   ["wte.weight", { shape: [16, 4] }],
@@ -60,5 +60,12 @@ describe("AdamW", () => {
 
   test("refuses to optimize nothing", () => {
     expect(() => new AdamW([])).toThrow(expect.objectContaining({ code: "OPTIMIZER_OPTION" }));
+  });
+
+  test("refuses a spec of a kind that is not there", () => {
+    const spec = { ...new AdamW(parameters), kind: "adamx" } as unknown as OptimizerSpec;
+    expect(() => checkOptimizers([spec], parameters as never)).toThrow(
+      /kind to be one of adamw, adam, .*, own, got adamx/,
+    );
   });
 });

@@ -28,9 +28,10 @@ const kinds: { readonly [K in Kind]: OptimizerKind<Extract<OptimizerSpec, { kind
   own,
 };
 
-/** @returns the kind of a spec */
+/** @returns the kind of a spec @throws {TroupeError} `OPTIMIZER_OPTION` for a kind that is not there */
 export function kindOf<Spec extends OptimizerSpec>({ kind }: Spec): OptimizerKind<Spec> {
-  return kinds[kind] as OptimizerKind<Spec>;
+  if (Object.hasOwn(kinds, kind)) return kinds[kind] as OptimizerKind<Spec>;
+  throw optionError("kind", `one of ${Object.keys(kinds).join(", ")}`, kind);
 }
 
 /**

@@ -35,7 +35,7 @@ interface Stacking {
 
 function stackRecords(samples: readonly SampleRecord[], stacking: Stacking): Batch {
   const [first = {}] = samples;
-  requireAlike(samples, namesOf, `the names ${namesOf(first)}`, stacking);
+  requireAlike(samples, namesOf, "the same names", stacking);
   return Object.fromEntries(
     Object.keys(first).map((name) => {
       const values = samples.map((sample) => sample[name]);
@@ -50,11 +50,11 @@ function stackValues(
   stacking: Stacking,
 ): Tensor | Batch | HostValue {
   const kind = kindOf(values[0]);
-  requireAlike(values, kindOf, `${name} to be ${kind}`, stacking);
+  requireAlike(values, kindOf, `one kind of ${name}`, stacking);
   const dtype = ownValue(stacking.dtypes, name);
   if (kind === "a tensor") {
     const describe = (value: unknown) => describeTensor(value as Tensor);
-    requireAlike(values, describe, `${name} to be ${describe(values[0])}`, stacking);
+    requireAlike(values, describe, `${name} of one dtype and shape`, stacking);
     return ops.stack(values as Tensor[], 0);
   }
   if (kind === "a number") return tensor(values as number[], { dtype: dtype ?? "float32" });
@@ -67,7 +67,7 @@ function stackValues(
 
 /**
  * Checks that all samples are alike.
- * @throws {TroupeError} `DATA_BATCH`, with the index of the first sample that differs from the first one
+ * @throws {TroupeError} `DATA_BATCH`, with the first sample and the first that differs from it: either may be the wrong one
  */
 function requireAlike<V>(
   values: readonly V[],
@@ -78,20 +78,15 @@ function requireAlike<V>(
   const first = describe(values[0] as V);
   const index = values.findIndex((value) => describe(value) !== first);
   if (index < 0) return;
-  const sample =
-    place === undefined
-      ? `sample ${index} of the batch`
-      : `sample ${place.indices[index]} of split ${place.split}`;
-  throw batchError(`${expected} in every sample`, `${describe(values[index] as V)} in ${sample}`);
+  const [one, other] = [0, index].map((at) => `sample ${place?.indices[at] ?? at}`);
+  const all = place === undefined ? "the batch" : `split ${place.split}`;
+  const got = `${first} in ${one} and ${describe(values[index] as V)} in ${other} of ${all}`;
+  throw batchError(`${expected} in every sample`, got);
 }
 
-function namesOf(sample: SampleRecord): string {
-  return Object.keys(sample).toSorted().join(", ");
-}
+const namesOf = (sample: SampleRecord): string => Object.keys(sample).toSorted().join(", ");
 
-function describeTensor({ dtype, shape }: Tensor): string {
-  return `${dtype}[${shape.join(",")}]`;
-}
+const describeTensor = ({ dtype, shape }: Tensor): string => `${dtype}[${shape.join(",")}]`;
 
 function kindOf(value: unknown): string {
   if (value instanceof Tensor) return "a tensor";

@@ -17,16 +17,12 @@ export function checkTokenIds(
   length = ids.shape[1] ?? 0,
 ): void {
   const { shape, dtype } = ids;
-  if (shape.length !== 2 || dtype !== "int64") {
+  if (shape.length !== 2 || dtype !== "int64")
     throw inputError(
       { where, expected: "token ids of int64 [batch, positions]", got: `${dtype} [${shape}]` },
-      {
-        shape,
-        dtype,
-      },
+      { shape, dtype },
     );
-  }
-  if (length < 1 || length > maxPositions) {
+  if (length < 1 || length > maxPositions)
     throw inputError(
       {
         where,
@@ -36,11 +32,10 @@ export function checkTokenIds(
       },
       { length, maxPositions },
     );
-  }
   // Reading ids back from a GPU would wait for it; its embedding kernel asserts instead.
   if (ids.device !== "cpu" || ids.numel === 0) return;
   const [lowest, highest] = extremes(ids);
-  if (lowest < 0 || highest >= vocabSize) {
+  if (lowest < 0 || highest >= vocabSize)
     throw inputError(
       {
         where,
@@ -50,7 +45,6 @@ export function checkTokenIds(
       },
       { lowest, highest, vocabSize },
     );
-  }
 }
 
 /** Masks and positions of rows of ids [B, T]. */

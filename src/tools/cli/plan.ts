@@ -212,14 +212,13 @@ function suggest(path: string, subject: Subject, batchSize: number, flags: PlanF
     return;
   }
   print(headline(subject, flags));
-  if (best.length === 0) {
+  if (best.length === 0)
     throw new TroupeError("LAYOUT", {
       where: "troupe plan",
       expected: `a layout of ${flags.ranks} ranks that fits ${planner.describeBytes(memoryBytes)} with a batch of ${batchSize}`,
       got: "none",
       hint: "use more ranks, --offload 1, or a batch that more ranks divide",
     });
-  }
   print(
     `layouts that fit ${planner.describeBytes(memoryBytes)} per rank, the best of each split, fastest first (times are estimates)`,
   );

@@ -1,8 +1,8 @@
 import { lossesOf } from "../../fixtures/run-tiny.ts";
 import { Chance } from "../chance.ts";
 import { canRecord } from "../power/record.ts";
+import { canPreload } from "../preloaded.ts";
 import {
-  canShorten,
   canStarve,
   failWhileTraining,
   injectEverywhere,
@@ -50,7 +50,7 @@ export async function reportSaves({ workspace, seed, numKills }: ChaosOptions): 
     const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
     tell(await starveWhileTraining(workspace, undisturbed));
   } else say("saves: no prlimit here: nobody was left without descriptors");
-  if (canShorten) {
+  if (canPreload) {
     const undisturbed = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 12 });
     tell(await shortenWrites(workspace, undisturbed));
   } else say("saves: no g++ here: no write was shortened");

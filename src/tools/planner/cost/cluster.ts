@@ -94,12 +94,7 @@ export const clusters = {
   },
   h100,
   /** An H100 with more and faster memory: 141 GB. */
-  h200: {
-    ...h100,
-    name: "h200",
-    memoryBytes: 141 * GIGABYTE,
-    memoryBytesPerSecond: 4300 * GIGABYTE,
-  },
+  h200: { ...h100, name: "h200", memoryBytes: 141 * GIGABYTE, memoryBytesPerSecond: 4300 * GIGABYTE },
 } as const satisfies Record<string, Cluster>;
 
 /** A name of {@link clusters}. */
