@@ -8,6 +8,8 @@ const slow = [
   "test/checkpoint/faults.test.ts",
   "test/trainer/live/layouts.test.ts",
   "test/trainer/live/recovery.test.ts",
+  "test/trainer/live/rollouts.test.ts",
+  "test/examples/post-training.test.ts",
   "test/trainer/recovery/began.test.ts",
   "test/trainer/recovery/restart.test.ts",
   "test/trainer/recovery/last-good.test.ts",

@@ -1,5 +1,5 @@
 // npm run picture -- EVENTS.jsonl PICTURE.svg [TITLE]: draws a run's losses and metrics from the events that `troupe run --events` keeps:
-// its loss, and what was scored on held-out data.
+// its loss, what its steps logged, and what was scored on held-out data.
 import { readFileSync, writeFileSync } from "node:fs";
 import type { TroupeEvent } from "../src/entries/index.ts";
 import { readArguments, refuse } from "./arguments.mjs";
@@ -8,7 +8,7 @@ import { curvesPicture, type Panel } from "./run-picture/curves.ts";
 const usage = `
 usage: npm run picture -- EVENTS.jsonl PICTURE.svg [TITLE]
 
-Draws a run's loss, and its scores where it has any, as an SVG`;
+Draws a run's loss, and its metrics and scores where it has any, as an SVG`;
 const { positionals } = readArguments(usage, {}, 3);
 const [eventsPath, picturePath, title = ""] = positionals;
 if (eventsPath === undefined || picturePath === undefined) refuse(usage, "EVENTS and PICTURE", "fewer");
@@ -28,6 +28,14 @@ const losses: Panel = {
       : [{ name: "held out", points: evaluations.map(({ step, lossNats }) => ({ step, value: lossNats })) }]),
   ],
 };
+const logged = [...new Set(steps.flatMap(({ metrics }) => Object.keys(metrics ?? {})))];
+const measured: Panel = {
+  title: "training",
+  curves: logged.map((name) => ({
+    name,
+    points: steps.map(({ step, metrics }) => ({ step, value: metrics?.[name] ?? Number.NaN })),
+  })),
+};
 const names = [...new Set(evaluations.flatMap(({ metrics }) => Object.keys(metrics ?? {})))];
 const scores: Panel = {
   title: "held out",
@@ -36,4 +44,5 @@ const scores: Panel = {
     points: evaluations.map(({ step, metrics }) => ({ step, value: metrics?.[name] ?? Number.NaN })),
   })),
 };
-writeFileSync(picturePath as string, curvesPicture(title, names.length === 0 ? [losses] : [losses, scores]));
+const panels = [losses, measured, scores].filter(({ curves }) => curves.length > 0);
+writeFileSync(picturePath as string, curvesPicture(title, panels));

@@ -87,6 +87,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "library/metrics": [],
   "library/protobuf": [],
   "compute/parallel": ["compute/nn", "compute/optim", "compute/collectives"],
+  "compute/objectives": ["compute/tensor"],
   "compute/nn": ["compute/tensor", "compute/definitions"],
   "compute/optim": ["compute/tensor", "compute/definitions", "compute/batch-ramp"],
   "compute/collectives": ["compute/tensor"],

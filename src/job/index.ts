@@ -8,4 +8,5 @@ export { type LossWeights, scaleWeights, sharesOf, weightOf } from "./loss-weigh
 export * from "./losses.ts";
 export * from "./programs.ts";
 export type * from "./rank-context.ts";
+export { type Rollout, type RolloutOptions, rollouts } from "./rollouts.ts";
 export * from "./step-shares.ts";

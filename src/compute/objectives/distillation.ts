@@ -1,0 +1,53 @@
+import { ops, type Tensor } from "../tensor/index.ts";
+import { checkShapes } from "./check.ts";
+import { weighedMean } from "./log-probs.ts";
+
+/** Options of {@link distillationLoss}. */
+export interface DistillationOptions {
+  /**
+   * - `"forward"`: KL(teacher ‖ student), which covers all that the teacher may say (Hinton et al. 2015,
+   *   https://arxiv.org/abs/1503.02531);
+   * - `"reverse"`: KL(student ‖ teacher), which keeps to what it is likely to say (Gu et al. 2023,
+   *   https://arxiv.org/abs/2306.08543);
+   * - a number β between 0 and 1: the generalized Jensen–Shannon divergence, β KL(teacher ‖ m) + (1 − β) KL(student ‖ m), of
+   *   m = β teacher + (1 − β) student (Agarwal et al. 2023, https://arxiv.org/abs/2306.13649).
+   *
+   * Default: forward.
+   */
+  readonly divergence?: "forward" | "reverse" | number;
+  /** Divides both logits. Default: 1. */
+  readonly temperature?: number;
+}
+
+/**
+ * The divergence of a student from its teacher at each counted token, over all words. The texts may be a dataset's, or what
+ * the student wrote (on-policy distillation).
+ * @param student - logits [N, T, V]
+ * @param teacher - logits [N, T, V]; no gradient reaches them
+ * @param weights - [N, T], see {@link tokenWeights}
+ * @returns a scalar, in nats
+ */
+export function distillationLoss(
+  student: Tensor,
+  teacher: Tensor,
+  weights: Tensor,
+  { divergence = "forward", temperature = 1 }: DistillationOptions = {},
+): Tensor {
+  checkShapes("distillationLoss", { student, teacher });
+  const logProbsOf = (logits: Tensor) =>
+    (logits.dtype === "float64" ? logits : logits.to("float32")).div(temperature).logSoftmax(-1);
+  const ofStudent = logProbsOf(student);
+  const ofTeacher = logProbsOf(teacher.detach());
+  if (divergence === "forward") return weighedMean(divergenceOf(ofTeacher, ofStudent), weights);
+  if (divergence === "reverse") return weighedMean(divergenceOf(ofStudent, ofTeacher), weights);
+  const mixed = ops.logaddexp(ofTeacher.add(Math.log(divergence)), ofStudent.add(Math.log(1 - divergence)));
+  const ofBoth = divergenceOf(ofTeacher, mixed)
+    .mul(divergence)
+    .add(divergenceOf(ofStudent, mixed).mul(1 - divergence));
+  return weighedMean(ofBoth, weights);
+}
+
+/** KL(p ‖ q) of log-probabilities [N, T, V]: [N, T]. */
+function divergenceOf(p: Tensor, q: Tensor): Tensor {
+  return p.exp().mul(p.sub(q)).sum([-1]);
+}

@@ -1,0 +1,1 @@
+export * from "#product/objectives"; // see index.js
