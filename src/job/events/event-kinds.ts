@@ -23,6 +23,7 @@ const KINDS: Readonly<Record<EventKind, true>> = {
   "host.failed": true,
   "host.joined": true,
   "host.refused": true,
+  "block.unrecorded": true,
   "losses.unweighed": true,
   "memory.measured": true,
   "message.handled": true,

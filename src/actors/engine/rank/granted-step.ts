@@ -229,7 +229,19 @@ export class GrantedStep implements Disposable {
     const reached = engine.takeReached();
     const isFirst = step === plan.initial.step && plan.generation === 0;
     const use = isFirst && reached !== undefined ? { reached: model.training.namesOf(reached) } : {};
-    return { ...losses, ...this.#training, ...use, learningRate, durationMs, waits, recorded, metrics };
+    const found = engine.takeUnrecorded();
+    const unrecorded = found.length === 0 ? {} : { unrecorded: found };
+    return {
+      ...losses,
+      ...this.#training,
+      ...use,
+      ...unrecorded,
+      learningRate,
+      durationMs,
+      waits,
+      recorded,
+      metrics,
+    };
   }
 
   [Symbol.dispose](): void {

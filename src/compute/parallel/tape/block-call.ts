@@ -1,5 +1,6 @@
 import { hold, noGrad, scope, type Tensor } from "../../tensor/index.ts";
 import { mapTensors } from "./map-tensors.ts";
+import type { ProgramCall } from "./program-call.ts";
 
 /** One call of a block in forward: its own autograd graph, from cut inputs and parameter leaves to outputs. */
 export interface BlockCall {
@@ -21,6 +22,8 @@ export interface BlockCall {
   readonly parts: PartTape | undefined;
   /** The parameters that those parts may read, of the block and of the root, as they were trainable in forward. */
   readonly partLeaves: PartLeaves | undefined;
+  /** How the call is replayed or recorded, if it is. */
+  readonly program: ProgramCall | undefined;
 }
 
 /** A tape of its own for one call of a block. */
@@ -108,11 +111,20 @@ export function computeAgain(call: BlockCall): Tensor[] {
 }
 
 /** Releases the tensors that a call has made; its inputs are the caller's. */
-export function forgetCall({ parts, inputLeaves, kept, outputs = [], outputLeaves }: BlockCall): void {
+export function forgetCall({
+  parts,
+  program,
+  inputLeaves,
+  kept,
+  outputs = [],
+  outputLeaves,
+}: BlockCall): void {
   parts?.clear();
+  program?.drop();
   for (const tensor of [...inputLeaves, ...kept, ...outputs, ...outputLeaves]) tensor.dispose();
 }
 
-function isFloating({ dtype }: Tensor): boolean {
+/** Whether a tensor may have a gradient. */
+export function isFloating({ dtype }: Tensor): boolean {
   return dtype === "float32" || dtype === "bfloat16" || dtype === "float16" || dtype === "float64";
 }
