@@ -1,6 +1,5 @@
 import { hold, noGrad, scope, type Tensor } from "../../tensor/index.ts";
 import { mapTensors } from "./map-tensors.ts";
-import type { ProgramCall } from "./program-call.ts";
 
 /** One call of a block in forward: its own autograd graph, from cut inputs and parameter leaves to outputs. */
 export interface BlockCall {
@@ -23,7 +22,32 @@ export interface BlockCall {
   /** The parameters that those parts may read, of the block and of the root, as they were trainable in forward. */
   readonly partLeaves: PartLeaves | undefined;
   /** How the call is replayed or recorded, if it is. */
-  readonly program: ProgramCall | undefined;
+  readonly program: CallProgram | undefined;
+}
+
+/** How one call of a block is replayed, or recorded to be. */
+export interface CallProgram {
+  /**
+   * The gradients of a replayed call.
+   * @param given - of its outputs, in order
+   * @param own - what gradients are asked of: the inputs' leaves, then trainable parameters
+   * @returns undefined if the call is not replayed: it must be computed again
+   */
+  backward(given: readonly (Tensor | undefined)[], own: readonly Tensor[]): (Tensor | null)[] | undefined;
+  /** The outputs of a call that kept none, with their graph; the caller's to dispose. */
+  computeAgain(call: BlockCall): Tensor[];
+  /**
+   * As `grad`, recorded if forward was; undefined if it was not.
+   * @param reached - which outputs have gradients, a letter each
+   */
+  grad(
+    outputs: readonly Tensor[],
+    own: readonly Tensor[],
+    gradients: readonly Tensor[],
+    reached: string,
+  ): (Tensor | null)[] | undefined;
+  /** Releases what no backward has used. */
+  drop(): void;
 }
 
 /** A tape of its own for one call of a block. */

@@ -1,3 +1,4 @@
+import type { Randomness } from "../../nn/index.ts";
 import {
   beginRecording,
   dropCall,
@@ -13,10 +14,16 @@ import {
   scope,
   type Tensor,
 } from "../../tensor/index.ts";
-import { type BlockCall, type CutOutputs, computeAgain, cutOutputs, isFloating } from "./block-call.ts";
+import {
+  type BlockCall,
+  type CallProgram,
+  type CutOutputs,
+  computeAgain,
+  cutOutputs,
+  isFloating,
+} from "./block-call.ts";
 import { describePlain } from "./describe-plain.ts";
 import { mapTensors } from "./map-tensors.ts";
-import type { BlockPrograms } from "./programs.ts";
 
 const NOT_PLAIN = "a result that is neither a tensor nor plain data";
 
@@ -67,9 +74,22 @@ export class Kept {
   }
 }
 
+/** Where the programs of a model's blocks are kept. */
+export interface ProgramStore {
+  readonly randomness: Randomness | undefined;
+  /** Parameters and buffers that stay where they are from call to call: the block's own and the root's. */
+  boundOf(block: number): readonly Tensor[];
+  /** Keeps a program, unless its block was refused meanwhile. */
+  keep(block: number, kept: Kept): void;
+  /** Issues a block one operator at a time from now on. */
+  refuse(block: number, reason: string | Error): void;
+  /** @returns a program of the same kind of call */
+  twin(block: number, kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): Kept | undefined;
+}
+
 /** One call of a block that is replayed or recorded. */
-export class ProgramCall {
-  readonly #programs: BlockPrograms;
+export class ProgramCall implements CallProgram {
+  readonly #programs: ProgramStore;
   readonly #block: number;
   readonly #kind: CallKind;
   /** The program that the call replays; undefined while it is recorded. */
@@ -81,7 +101,7 @@ export class ProgramCall {
   #recording = 0;
   #half: ForwardHalf | undefined;
 
-  constructor(programs: BlockPrograms, block: number, kind: CallKind & { readonly kept: Kept | undefined }) {
+  constructor(programs: ProgramStore, block: number, kind: CallKind & { readonly kept: Kept | undefined }) {
     this.#programs = programs;
     this.#block = block;
     this.#kind = kind;
@@ -102,12 +122,6 @@ export class ProgramCall {
     return { result, outputs: undefined, outputLeaves };
   }
 
-  /**
-   * The gradients of a replayed call.
-   * @param given - of its outputs, in order
-   * @param own - what gradients are asked of: the inputs' leaves, then trainable parameters
-   * @returns undefined if the call is not replayed: it must be computed again
-   */
   backward(given: readonly (Tensor | undefined)[], own: readonly Tensor[]): (Tensor | null)[] | undefined {
     const kept = this.#kept;
     if (kept === undefined) return undefined;
@@ -126,7 +140,6 @@ export class ProgramCall {
     return playBackward(call, gradients, own.length);
   }
 
-  /** The outputs of a call that kept none, with their graph; the caller's to dispose. */
   computeAgain(call: BlockCall): Tensor[] {
     const { randomness } = this.#programs;
     // A replay has drawn no numbers: the module's first draws are to be the forward's.
@@ -137,7 +150,6 @@ export class ProgramCall {
     return computeAgain({ ...call, again: () => this.#recorded(call.again, isFloating) });
   }
 
-  /** As `grad`, recorded if forward was. */
   grad(
     outputs: readonly Tensor[],
     own: readonly Tensor[],
@@ -156,7 +168,6 @@ export class ProgramCall {
     return made.gradients;
   }
 
-  /** Releases what no backward has used. */
   drop(): void {
     if (this.#recording !== 0) dropRecording(this.#recording);
     if (this.#played !== 0) dropCall(this.#played);
@@ -190,7 +201,7 @@ export class ProgramCall {
     const { randomness } = this.#programs;
     const names: string[] = [];
     const streams: number[] = [];
-    this.#recording = beginRecording(this.#kind.tensors, this.#programs.block(this.#block).parameters);
+    this.#recording = beginRecording(this.#kind.tensors, this.#programs.boundOf(this.#block));
     try {
       const result =
         randomness?.listening((name, stream) => {

@@ -2,7 +2,7 @@ import { framesOf, ownFrames } from "../../../errors/index.ts";
 import { isFused, type Module, type Randomness } from "../../nn/index.ts";
 import { dropProgram, type Tensor } from "../../tensor/index.ts";
 import { describePlain } from "./describe-plain.ts";
-import { type Kept, ProgramCall } from "./program-call.ts";
+import { type Kept, ProgramCall, type ProgramStore } from "./program-call.ts";
 
 /** Programs that are kept of one block; the oldest is dropped for another. */
 const MOST_OF_A_BLOCK = 4;
@@ -29,7 +29,7 @@ export interface RecordedBlock {
  * on replayed by one native call each, with the same bits. A block that cannot be recorded is issued one operator at a time, and
  * told once.
  */
-export class BlockPrograms implements Disposable {
+export class BlockPrograms implements ProgramStore, Disposable {
   readonly randomness: Randomness | undefined;
   readonly #blockOf: (block: number) => RecordedBlock;
   readonly #tell: (unrecorded: Unrecorded) => void;
@@ -67,17 +67,15 @@ export class BlockPrograms implements Disposable {
     return new ProgramCall(this, block, { kind, leaves, tensors, kept });
   }
 
-  /** Issues a block one operator at a time from now on. */
   refuse(block: number, reason: string | Error): void {
     if (this.#refused.has(block)) return;
     this.#refused.add(block);
     for (const { program } of this.#kept.get(block)?.splice(0) ?? []) dropProgram(program);
-    const { name } = this.block(block);
+    const { name } = this.#block(block);
     if (typeof reason === "string") this.#tell({ block: name, reason });
     else this.#tell({ block: name, reason: reason.message, line: lineOf(reason) });
   }
 
-  /** Keeps a program, unless its block was refused meanwhile. */
   keep(block: number, kept: Kept): void {
     const all = this.#kept.get(block) ?? [];
     this.#kept.set(block, all);
@@ -86,12 +84,15 @@ export class BlockPrograms implements Disposable {
     if (all.length > MOST_OF_A_BLOCK) dropProgram((all.shift() as Kept).program);
   }
 
-  /** @returns a program of the same kind of call */
   twin(block: number, kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): Kept | undefined {
     return this.#kept.get(block)?.find((each) => each.isFor(kind, leaves, tensors));
   }
 
-  block(block: number): RecordedBlock {
+  boundOf(block: number): readonly Tensor[] {
+    return this.#block(block).parameters;
+  }
+
+  #block(block: number): RecordedBlock {
     const known = this.#blocks.get(block) ?? this.#blockOf(block);
     this.#blocks.set(block, known);
     return known;
@@ -104,7 +105,7 @@ export class BlockPrograms implements Disposable {
 
   /** Settings of a block's modules, such as whether they train: a forward may depend on them. */
   #stateOf(block: number): string {
-    const modules = this.#modules.get(block) ?? [...this.block(block).module.namedModules().values()];
+    const modules = this.#modules.get(block) ?? [...this.#block(block).module.namedModules().values()];
     this.#modules.set(block, modules);
     let text = "";
     for (const module of modules) {
