@@ -8,6 +8,6 @@ const { values } = readArguments(
   { all: { type: "boolean", default: false } },
 );
 const built = [layout.build];
-const installed = [layout.libtorch, layout.packages];
+const installed = [layout.libtorch, layout.ownLibtorch, layout.packages];
 const folders = values.all ? [...built, ...installed] : built;
 for (const folder of folders) rmSync(folder, { recursive: true, force: true });

@@ -7,7 +7,8 @@ const cut = /<!-- code: ([^\s#]+)(?:#([\w-]+))? -->\n\n```(\w+)\n([\s\S]*?)```/g
 
 /**
  * The text of a page whose code is cut from the files that it names: `<!-- code: examples/hello/job.ts -->` above a block is a
- * file, `<!-- code: test/fixtures/docs/loops.ts#steps -->` the lines between `// #region steps` and `// #endregion` in it.
+ * file, `<!-- code: test/fixtures/docs/loops.ts#steps -->` the lines between `// #region steps` and `// #endregion` in it, which
+ * begin with `#` in Python.
  * @throws {Error} for a file or a region that does not exist
  */
 export function withCode(text: string): string {
@@ -20,8 +21,9 @@ export function withCode(text: string): string {
 
 function regionOf(code: string, region: string, name: string): string {
   const lines = code.split("\n");
-  const begin = lines.findIndex((line) => line.trim() === `// #region ${region}`);
-  const end = lines.findIndex((line, index) => index > begin && line.trim() === "// #endregion");
+  const marks = lines.map((line) => /^\s*(?:\/\/|#) (#(?:end)?region.*)$/.exec(line)?.[1]);
+  const begin = marks.indexOf(`#region ${region}`);
+  const end = marks.indexOf("#endregion", begin + 1);
   if (begin === -1 || end === -1) throw new Error(`no region ${name}`);
   const inner = lines.slice(begin + 1, end);
   const indent = Math.min(...inner.filter((line) => line !== "").map((line) => line.search(/\S/)));

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { rolldown } from "rolldown";
 
 /** Modules that do something when they are imported. They stay apart, and so does the page, which no Node runs. */
-const programs = /-(entry|worker)\.ts$|\/actors\/preload\/(?!index)[^/]*\.ts$|\/relative-imports\.ts$|\/page\//;
+const programs =
+  /-(entry|worker)\.ts$|\/actors\/preload\/(?!index)[^/]*\.ts$|\/relative-imports\.ts$|\/page\//;
 /** Modules that no actor's thread imports. */
 const options = /\/src\/(job\/options|tools\/cli)\//;
 /** A module's own address where it is read, not where a text speaks of it. */

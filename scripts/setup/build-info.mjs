@@ -6,11 +6,13 @@ import { layout, packageFolder } from "./layout.mjs";
 /**
  * The sources and libtorch that an addon was built from, kept beside it as build-info.json.
  * @typedef {object} BuildInfo
- * @property {string} sourceHash - of everything under native/ and of Node's headers
- * @property {{ version: string, configFolder: string, source: string, cuda: boolean }} torch
+ * @property {string} sourceHash - of everything under native/, and of Node's headers where it was built here
+ * @property {{ version: string, configFolder: string, source: string, cuda: boolean, cudaVersion?: string }} torch
  * @property {boolean} glooHeaders - they were there when it was built
  * @property {Record<string, unknown>} addon - what the addon says of itself: ABI, Gloo, instruction set
  * @property {string} compiler - e.g. "GNU 12.2.0"
+ * @property {string} [platform] - such as "linux-x64", where it was built for others
+ * @property {string} [package] - the package that brought it
  */
 
 /**
@@ -50,15 +52,18 @@ export function nativeSources() {
     .sort();
 }
 
-/** Changes whenever a build would give another addon from the same libtorch; the same in a clone and where it is installed. */
-export function sourceHash() {
+/**
+ * Changes whenever a build would give another addon from the same libtorch; the same in a clone and where it is installed.
+ * @param {{ headers?: boolean }} [options] - headers: of Node too, whose versions an installation chooses for itself
+ */
+export function sourceHash({ headers = true } = {}) {
   const hash = createHash("sha256");
   const sources = nativeSources().map((file) => ({ name: relative(layout.native, file), file }));
-  const headers = ["node-api-headers", "node-addon-api"].map((name) => ({
+  const packages = ["node-api-headers", "node-addon-api"].map((name) => ({
     name: `../node_modules/${name}/package.json`,
     file: join(packageFolder(name), "package.json"),
   }));
-  for (const { name, file } of [...sources, ...headers])
+  for (const { name, file } of headers ? [...sources, ...packages] : sources)
     hash.update(name).update("\0").update(readFileSync(file)).update("\0");
   return hash.digest("hex");
 }

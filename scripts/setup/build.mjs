@@ -17,11 +17,12 @@ const secondsPerFile = 2;
 
 /**
  * Configures cmake against a libtorch.
- * @param {Libtorch} libtorch
+ * @param {Pick<Libtorch, "configFolder">} libtorch
  * @param {string} folder - the build folder; cmake works in its subfolder native
+ * @param {Record<string, string>} [others] - settings of cmake
  * @returns {Promise<string | undefined>} why this libtorch cannot be built against; undefined when it can
  */
-export async function configure(libtorch, folder) {
+export async function configure(libtorch, folder, others = {}) {
   const work = join(folder, "native");
   forgetOtherLibtorch(work, libtorch);
   mkdirSync(work, { recursive: true });
@@ -30,6 +31,7 @@ export async function configure(libtorch, folder) {
     Torch_DIR: libtorch.configFolder,
     NODE_API_INCLUDE: join(packageFolder("node-api-headers"), "include"),
     NODE_ADDON_API_INCLUDE: packageFolder("node-addon-api"),
+    ...others,
   };
   const defines = Object.entries(settings).map(([name, value]) => `-D${name}=${value}`);
   const { ok, tail } = await capture("cmake", ["-S", layout.native, "-B", work, ...defines], {
@@ -101,7 +103,7 @@ export async function build(libtorch, folder) {
  * @param {string} addon
  * @returns {Promise<Record<string, unknown>>} what it says of itself
  */
-async function tryAddon(addon) {
+export async function tryAddon(addon) {
   const script = fileURLToPath(new URL("./try-addon.mjs", import.meta.url));
   const { ok, stdout, tail } = await capture(productNode(), [script, addon]);
   if (!ok)
@@ -121,7 +123,7 @@ function numJobs() {
 /**
  * cmake keeps the paths of the first libtorch it saw; with another one it starts afresh.
  * @param {string} work
- * @param {Libtorch} libtorch
+ * @param {Pick<Libtorch, "configFolder">} libtorch
  */
 function forgetOtherLibtorch(work, libtorch) {
   const cache = join(work, "CMakeCache.txt");

@@ -13,16 +13,21 @@ import { constants } from "node:os";
  * Runs a program to its end and keeps what it printed.
  * @param {string} program
  * @param {string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, log?: string, append?: boolean }} [options] - `log`: a file for the complete output
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, log?: string, append?: boolean, stderr?: "pipe" | "inherit" }} [options] - `log`: a file
+ *   for the complete output; `stderr`: "inherit" shows it instead
  * @returns {Promise<Outcome>}
  */
-export function capture(program, args, { cwd, env = process.env, log, append = false } = {}) {
+export function capture(
+  program,
+  args,
+  { cwd, env = process.env, log, append = false, stderr = "pipe" } = {},
+) {
   if (log !== undefined && !append) writeFileSync(log, "");
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       ...(cwd === undefined ? {} : { cwd }),
       env,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", stderr],
     });
     let stdout = "";
     let all = "";
@@ -31,11 +36,11 @@ export function capture(program, args, { cwd, env = process.env, log, append = f
       all += text;
       if (log !== undefined) appendFileSync(log, text);
     };
-    child.stdout.setEncoding("utf8").on("data", (text) => {
+    child.stdout?.setEncoding("utf8").on("data", (text) => {
       stdout += text;
       keep(text);
     });
-    child.stderr.setEncoding("utf8").on("data", keep);
+    child.stderr?.setEncoding("utf8").on("data", keep);
     child.on("error", (error) => resolve({ ok: false, stdout, tail: `${program}: ${error.message}` }));
     child.on("close", (code, signal) => {
       const ending = signal === null ? "" : `\n${program} ended by ${signal}`;

@@ -6,8 +6,9 @@ import { readBuildInfo } from "./build-info.mjs";
 import { ask } from "./child.mjs";
 import { glooHeadersFound, glooPackage } from "./gloo.mjs";
 import { isClone, layout, nodeFloor, root } from "./layout.mjs";
-import { lookForLibtorch, ownVariable, pythons } from "./libtorch-find.mjs";
+import { lookForLibtorch, ownVariable } from "./libtorch-find.mjs";
 import { isCurrent } from "./native.mjs";
+import { chooseAddon } from "./prebuilt.mjs";
 import { tools } from "./tools.mjs";
 
 /**
@@ -27,13 +28,14 @@ const buildCommand = isClone ? "npm run build:native" : `node "${join(root, "scr
  * @returns {Finding[]}
  */
 export function diagnose() {
+  const choice = chooseAddon();
+  const isMade = isCurrent(layout.build);
   return [
     node(),
-    ...buildTools(),
-    pip(),
-    ...libtorch(),
-    gloo(),
-    addon(),
+    ...buildTools(choice.way === "compile" && !isMade),
+    ...libtorch(choice.way),
+    ...(choice.way === "compile" ? [gloo()] : []),
+    addon(choice, isMade),
     processor(),
     graphicsCards(),
     sharedMemory(),
@@ -59,28 +61,26 @@ function node() {
   };
 }
 
-/** @returns {Finding[]} */
-function buildTools() {
+/**
+ * Without them nothing can be compiled, which only some installations need.
+ * @param {boolean} needed
+ * @returns {Finding[]}
+ */
+function buildTools(needed) {
   return tools().map(({ program, debian, version, usable }) => {
     if (usable) return { name: program, state: "ok", found: version ?? program };
     const found = version === undefined ? "does not run" : `${version} is too old`;
+    if (!needed) return { name: program, state: "looked", found: `${found}; nothing is to be compiled` };
     return { name: program, state: "lack", found, mend: aptCommand([debian]) };
   });
 }
 
-/** @returns {Finding} */
-function pip() {
-  const python = pythons().find((candidate) => ask(candidate, ["-m", "pip", "--version"]).ok);
-  if (python !== undefined) return { name: "pip", state: "ok", found: `${python} -m pip` };
-  const found = "no Python with pip; it is what installs libtorch";
-  return { name: "pip", state: "advice", found, mend: aptCommand(["python3-pip"]) };
-}
-
 /**
  * Every place that was looked at, then the verdict.
+ * @param {import("./prebuilt.mjs").Choice["way"]} way
  * @returns {Finding[]}
  */
-function libtorch() {
+function libtorch(way) {
   const looks = [...lookForLibtorch()];
   const findings = looks.map(({ source, path, libtorch: hit, refused }) => {
     const where = path === undefined ? source : `${source}: ${path}`;
@@ -99,6 +99,8 @@ function libtorch() {
       { name: "libtorch", state: "ok", found: `torch ${version}, of the addon: ${configFolder}` },
     ];
   }
+  if (way === "fetch")
+    return [...findings, { name: "libtorch", state: "ok", found: "none; the first use fetches its wheel" }];
   const mend = process.env[ownVariable] ? `unset ${ownVariable}` : `${buildCommand} (or: pip install torch)`;
   return [...findings, { name: "libtorch", state: "lack", found: "none that can be built against", mend }];
 }
@@ -110,14 +112,23 @@ function gloo() {
   return { name: "Gloo headers", state: "advice", found, mend: aptCommand([glooPackage]) };
 }
 
-/** @returns {Finding} */
-function addon() {
+/**
+ * The addon, or how the first use will get it.
+ * @param {import("./prebuilt.mjs").Choice} choice
+ * @param {boolean} isMade
+ * @returns {Finding}
+ */
+function addon({ way, prebuilt, why }, isMade) {
+  const name = "addon";
   const info = readBuildInfo(layout.build);
-  const mend = buildCommand;
-  if (info === undefined) return { name: "addon", state: "lack", found: "not built", mend };
-  const built = `torch ${info.torch.version}, ${info.compiler}, ${JSON.stringify(info.addon)}`;
-  if (isCurrent(layout.build)) return { name: "addon", state: "ok", found: built };
-  return { name: "addon", state: "lack", found: `out of date (built from ${built})`, mend };
+  const origin = info?.package === undefined ? "" : `of ${info.package} with ${info.torch.configFolder}, `;
+  const built = `${origin}torch ${info?.torch.version}, ${info?.compiler}, ${JSON.stringify(info?.addon)}`;
+  if (isMade && info?.package !== undefined) return { name, state: "ok", found: `${built} (${why})` };
+  if (isMade) return { name, state: "ok", found: `${built} (compiled here: ${why})` };
+  if (way !== "compile")
+    return { name, state: "ok", found: `the first use takes ${prebuilt?.name} (${why})` };
+  const found = info === undefined ? "not built" : `out of date (built from ${built})`;
+  return { name, state: "lack", found: `${found}; is to be compiled (${why})`, mend: buildCommand };
 }
 
 /** @returns {Finding} */

@@ -1,14 +1,22 @@
-import { copyFileSync, mkdirSync, renameSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { addonIn, readBuildInfo, sourceHash, writeBuildInfo } from "./build-info.mjs";
-import { isClone, layout } from "./layout.mjs";
+import { layout } from "./layout.mjs";
 
-/**
- * Where an addon of these sources outlives the package that built it, whose folder goes with each new installation;
- * undefined in a clone, whose build folder stays.
- */
+/** A clone that is worked in makes a new addon, of 5 MB, with each change of a source. */
+const NUM_KEPT = 8;
+const keptAddons = join(layout.cache, "addons");
+
+/** Where an addon of these sources is kept for other clones and for the next installation of a package. */
 export function keptFolder() {
-  return isClone ? undefined : join(layout.cache, "addons", sourceHash().slice(0, 16));
+  return join(keptAddons, sourceHash().slice(0, 16));
+}
+
+/** Removes all but the newest of the kept addons. */
+export function forgetOldest() {
+  const folders = readdirSync(keptAddons).map((name) => join(keptAddons, name));
+  const newestFirst = folders.toSorted((one, other) => statSync(other).mtimeMs - statSync(one).mtimeMs);
+  for (const folder of newestFirst.slice(NUM_KEPT)) rmSync(folder, { recursive: true, force: true });
 }
 
 /**

@@ -13,8 +13,8 @@ export const isClone = existsSync(join(root, "package-lock.json"));
 const cache = userCache();
 
 /**
- * Absolute paths of the files that set-up makes, which git ignores, and of their sources. A package's folder is replaced by each new
- * installation; the libtorch and the addon of its set-up stay in the user's cache.
+ * Absolute paths of the files that set-up makes, which git ignores, and of their sources. The libtorch and the addons of
+ * set-up stay in the user's cache: a package's folder is replaced by each new installation, and clones share them.
  */
 export const layout = {
   packages: join(root, "node_modules"),
@@ -23,7 +23,8 @@ export const layout = {
   build: join(root, "build"),
   lock: join(root, "build", "lock"),
   cache,
-  libtorch: isClone ? join(root, ".libtorch") : join(cache, "libtorch"),
+  libtorch: join(cache, "libtorch"),
+  ownLibtorch: join(root, ".libtorch"),
   node: join(root, "node_modules", ".bin", "node"),
 };
 

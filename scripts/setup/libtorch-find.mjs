@@ -1,16 +1,19 @@
 import { existsSync, readFileSync } from "node:fs";
-import { delimiter, dirname, join, resolve } from "node:path";
-import { ask } from "./child.mjs";
+import { delimiter, join, resolve } from "node:path";
 import { layout } from "./layout.mjs";
 import { whyUnsafe } from "./ownership.mjs";
+import { pythons } from "./pythons.mjs";
 
 /**
- * A libtorch that can be built against.
+ * A libtorch on this machine.
  * @typedef {object} Libtorch
  * @property {string} source - what led to it: a variable's name, a Python, a folder
  * @property {string} configFolder - the folder of TorchConfig.cmake, absolute: cmake's Torch_DIR
  * @property {string} version - e.g. "2.13.0"
  * @property {boolean} cuda - built with CUDA
+ * @property {string} [cudaVersion] - such as "13.0", where it says so
+ * @property {string} libraries - the folder of its libraries
+ * @property {boolean} headers - it can be built against
  */
 
 /**
@@ -43,11 +46,12 @@ export function* lookForLibtorch(env = process.env) {
   }
   for (const { source, path } of [
     ...foldersOfVariables(env),
-    { source: ".libtorch", path: layout.libtorch },
+    { source: ".libtorch", path: layout.ownLibtorch },
+    { source: "cache", path: layout.libtorch },
+    ...pythons(env),
   ]) {
-    yield lookAt(source, path);
+    yield path === undefined ? { source, refused: "has no torch" } : lookAt(source, path);
   }
-  for (const python of pythons(env)) yield lookInPython(python);
   for (const path of systemFolders()) yield lookAt("system", path);
 }
 
@@ -69,17 +73,38 @@ export function lookAt(source, path) {
   if (olderThan(version, oldestVersion)) {
     return { source, path: folder, refused: `torch ${version} is older than ${oldestVersion}` };
   }
-  const libraries = libraryFolders(configFolder);
-  if (!libraries.some((library) => hasLibrary(library, "torch"))) {
+  const libraries = libraryFolders(configFolder).find((each) => hasLibrary(each, "torch"));
+  if (libraries === undefined) {
     return { source, path: folder, refused: "its libtorch library is missing" };
   }
-  const loaded = libraries.flatMap((library) => namesOf("torch").map((name) => join(library, name)));
+  const loaded = ["torch", "torch_cpu", "c10"].flatMap((name) =>
+    namesOf(name).map((file) => join(libraries, file)),
+  );
   const reason = [join(configFolder, "TorchConfig.cmake"), ...loaded.filter((file) => existsSync(file))]
     .map(whyUnsafe)
     .find((each) => each !== undefined);
   if (reason !== undefined) return { source, path: folder, refused: reason };
-  const cuda = libraries.some((library) => hasLibrary(library, "torch_cuda"));
-  return { source, path: folder, libtorch: { source, configFolder, version, cuda } };
+  const cuda = hasLibrary(libraries, "torch_cuda");
+  const cudaVersion = cudaVersionIn(libraries);
+  const headers = ["../../../include", "../../../../include"].some((below) =>
+    existsSync(resolve(configFolder, below, "ATen")),
+  );
+  const libtorch = { source, configFolder, version, cuda, libraries, headers };
+  return {
+    source,
+    path: folder,
+    libtorch: cudaVersion === undefined ? libtorch : { ...libtorch, cudaVersion },
+  };
+}
+
+/**
+ * The version of CUDA that a wheel's libtorch was built with.
+ * @param {string} libraries
+ */
+function cudaVersionIn(libraries) {
+  const file = resolve(libraries, "..", "version.py");
+  if (!existsSync(file)) return undefined;
+  return /^cuda\b.*= '([\d.]+)'/m.exec(readFileSync(file, "utf8"))?.[1];
 }
 
 /**
@@ -98,29 +123,6 @@ function foldersOfVariables(env) {
   const prefixes = (env.CMAKE_PREFIX_PATH ?? "").split(new RegExp(`[;${delimiter}]`));
   const listed = prefixes.map((path) => ({ source: "CMAKE_PREFIX_PATH", path }));
   return [...single, ...listed].filter(({ path }) => path !== "");
-}
-
-/**
- * The Pythons that may hold a torch, most deliberate first.
- * @param {Environment} [env]
- */
-export function pythons(env = process.env) {
-  const homes = [env.VIRTUAL_ENV, env.CONDA_PREFIX].filter((home) => home !== undefined && home !== "");
-  return [...homes.map((home) => join(home ?? "", "bin", "python")), "python3", "python", "/usr/bin/python3"];
-}
-
-/**
- * Finds a Python's torch without importing it, which takes seconds.
- * @param {string} python
- * @returns {Look}
- */
-function lookInPython(python) {
-  const question =
-    "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s and s.origin else '')";
-  const { ok, stdout } = ask(python, ["-c", question]);
-  if (!ok) return { source: python, refused: "does not run" };
-  const origin = stdout.trim();
-  return origin === "" ? { source: python, refused: "has no torch" } : lookAt(python, dirname(origin));
 }
 
 /** Where Debian puts its own libtorch. */

@@ -1,141 +1,124 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { aptCommand, aptInstall, canApt } from "./apt.mjs";
-import { ask, capture } from "./child.mjs";
-import { layout } from "./layout.mjs";
-import { debianFolder, lookAt, ownVariable, pythons } from "./libtorch-find.mjs";
+import { capture } from "./child.mjs";
+import { layout, productNode } from "./layout.mjs";
+import { debianFolder, lookAt, ownVariable } from "./libtorch-find.mjs";
+import { withLock } from "./lock.mjs";
 import { makeOwnFolder } from "./ownership.mjs";
 import { note, SetupError, step } from "./say.mjs";
+import { wheelOfThisMachine, wheelsVariable } from "./wheels.mjs";
 
 /** @typedef {import("./libtorch-find.mjs").Libtorch} Libtorch */
 
-const wheelVersion = "2.13.0";
-/** PyTorch's own index of the wheels without CUDA (190 MB instead of 900 MB); asked when pip's usual places have none. */
-const cpuWheelIndex = "https://download.pytorch.org/whl/cpu";
-/** The wheel, what it unpacks to, and a temporary copy of it. */
-const neededBytes = 2 * 2 ** 30;
+/** A program: it is to have the proxies and certificates of the environment, which Node reads when it starts. */
+const fetcher = fileURLToPath(new URL("./fetch-libtorch.mjs", import.meta.url));
 
-/** Debian's packages to build against where pip cannot serve the wheel. */
+/** The wheel and what is unpacked of it. */
+const neededBytes = 2 ** 30;
+
+/** Debian's packages to build against where the wheel cannot be had. */
 export const debianPackages = ["libtorch-dev"];
 
 /**
- * Installs libtorch: the CPU wheel by pip into the project's .libtorch, else Debian's own by apt.
+ * Installs libtorch to build against: the CPU wheel into the user's cache, else Debian's own by apt.
  * @returns {Promise<Libtorch>}
  * @throws {SetupError} naming each way that was tried and the commands that fix it
  */
 export async function installLibtorch() {
-  const byPip = await installWheel();
-  if (typeof byPip !== "string") return byPip;
-  note(`pip cannot serve torch ${wheelVersion} for the CPU: ${byPip}`);
+  const fetched = await fetchLibtorch("build");
+  if (typeof fetched !== "string") return fetched;
+  note(`no wheel of torch for the CPU:\n${fetched}`);
   const byApt = await installDebian();
   if (typeof byApt !== "string") return byApt;
   throw new SetupError(
     {
       where: "libtorch",
       expected: "a libtorch to build against",
-      got: `none, nor by pip or apt: ${byApt}`,
+      got: `none, nor as a wheel or by apt: ${byApt}`,
       hint: "one of these mends it",
     },
-    `  pip install torch\n  ${aptCommand(debianPackages)}\n  export ${ownVariable}=/path/to/libtorch`,
+    mending(),
   );
 }
 
-/** @returns {Promise<Libtorch | string>} the libtorch, or why there is none */
-async function installWheel() {
-  const python = pythons().find((candidate) => ask(candidate, ["-m", "pip", "--version"]).ok);
-  if (python === undefined) return "no Python with pip";
+/** The ways out where no libtorch could be had, a line each. */
+export function mending() {
+  const lines = [
+    "pip install torch",
+    aptCommand(debianPackages),
+    `export ${ownVariable}=/path/to/libtorch`,
+    `export ${wheelsVariable}=/folder/or/address/of/wheels`,
+  ];
+  return lines.map((line) => `  ${line}`).join("\n");
+}
+
+/**
+ * Brings the wheel for this machine into the user's cache, where every clone and package finds it. Of several processes one
+ * fetches it and the others wait.
+ * @param {"run" | "build"} use - `build`: with the headers
+ * @returns {Promise<Libtorch | string>} the libtorch, or why there is none
+ */
+export async function fetchLibtorch(use) {
+  const wheel = wheelOfThisMachine();
+  if (wheel === undefined) return `  there is none for ${process.platform}-${process.arch}`;
   const parent = dirname(layout.libtorch);
   const reason = makeOwnFolder(parent);
-  if (reason !== undefined) return `${parent} is ${reason}`;
-  const { bavail, bsize } = statfsSync(parent);
-  if (bavail * bsize < neededBytes)
-    return `${(neededBytes / 2 ** 30).toFixed(0)} GiB of free disk are needed`;
-  return step(
-    `libtorch ${wheelVersion}`,
-    "pip install, 190 MB, 570 MB on disk, 20 s and the download",
-    async () => {
+  if (reason !== undefined) return `  ${parent} is ${reason}`;
+  return withLock(`${layout.libtorch}.lock`, async () => {
+    const present = fetchedLibtorch();
+    if (present !== undefined && (use === "run" || present.headers)) return present;
+    const { bavail, bsize } = statfsSync(parent);
+    if (bavail * bsize < neededBytes) return `  ${parent} has less than 1 GiB of free disk`;
+    const cost = `a wheel of 190 MB, ${use === "run" ? "440" : "480"} MB on disk`;
+    return step(`libtorch ${wheel.version}`, cost, async () => {
       const folder = `${layout.libtorch}.${process.pid}`;
       try {
-        return (await fetchWheel(python, folder)) ?? putInPlace(folder);
+        const args = [fetcher, folder, `${layout.libtorch}.part`, use];
+        const { ok, stdout, tail } = await capture(productNode(), args, {
+          env: networkOf(),
+          stderr: "inherit",
+        });
+        if (!ok) return stdout || tail;
+        return putInPlace(folder);
       } finally {
         rmSync(folder, { recursive: true, force: true });
       }
-    },
-  );
-}
-
-/**
- * Asks pip for the CPU build by its local version: PyPI's own wheel for Linux needs CUDA's libraries.
- * @param {string} python
- * @param {string} folder
- * @returns {Promise<string | undefined>} why there is no wheel; undefined when it is unpacked in `folder`
- */
-async function fetchWheel(python, folder) {
-  const temporary = join(folder, "tmp");
-  mkdirSync(temporary, { recursive: true });
-  const requirement = process.platform === "linux" ? `torch==${wheelVersion}+cpu` : `torch==${wheelVersion}`;
-  const target = [
-    "--no-deps",
-    "--no-compile",
-    "--only-binary=:all:",
-    "--retries",
-    "2",
-    "--target",
-    join(folder, "wheel"),
-  ];
-  // pip unpacks beside the target, so that putting it in place is a rename.
-  const env = {
-    ...process.env,
-    TMPDIR: temporary,
-    PIP_ROOT_USER_ACTION: "ignore",
-    PIP_DISABLE_PIP_VERSION_CHECK: "1",
-  };
-  let reason = "";
-  for (const source of wheelSources()) {
-    const { ok, tail } = await capture(python, ["-m", "pip", "install", ...target, ...source, requirement], {
-      env,
     });
-    if (ok) return undefined;
-    reason = tail.split("\n").findLast((line) => line.startsWith("ERROR:")) ?? tail;
-  }
-  return reason;
+  });
+}
+
+/** The libtorch that was fetched before, if any. */
+function fetchedLibtorch() {
+  return lookAt("cache", layout.libtorch).libtorch;
+}
+
+/** The environment of the fetching process: Node follows its proxies and certificates only if it is asked to. */
+function networkOf() {
+  const { env } = process;
+  const certificates = env.NODE_EXTRA_CA_CERTS ?? env.SSL_CERT_FILE;
+  return {
+    ...env,
+    NODE_USE_ENV_PROXY: "1",
+    NODE_USE_SYSTEM_CA: "1",
+    ...(certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificates }),
+  };
 }
 
 /**
- * Where pip looks, one after the other: its usual places, PyTorch's index, and there for a Python that has a wheel,
- * because only headers and libraries are used and they are the same for each.
- */
-function wheelSources() {
-  const index = ["--extra-index-url", cpuWheelIndex];
-  if (process.platform !== "linux") return [[], index];
-  const machine = process.arch === "arm64" ? "aarch64" : "x86_64";
-  const otherPython = [
-    "--python-version",
-    "3.11",
-    "--implementation",
-    "cp",
-    "--platform",
-    `manylinux_2_28_${machine}`,
-  ];
-  return [[], index, [...index, ...otherPython]];
-}
-
-/**
- * Keeps the headers, the libraries, the cmake files and the license, and gives them their final name.
+ * Gives what was unpacked its final name. A process that has the one before it loaded keeps its files.
  * @param {string} folder
  * @returns {Libtorch | string}
  */
 function putInPlace(folder) {
-  const torch = join(folder, "wheel", "torch");
-  for (const name of readdirSync(torch)) {
-    if (!["include", "lib", "share", "version.py"].includes(name))
-      rmSync(join(torch, name), { recursive: true });
-  }
-  const { refused } = lookAt("pip", torch);
-  if (refused !== undefined) return `the wheel is not what was expected: ${refused}`;
-  rmSync(layout.libtorch, { recursive: true, force: true });
-  renameSync(join(folder, "wheel"), layout.libtorch);
-  return lookAt(".libtorch", layout.libtorch).libtorch ?? "the wheel lost its libtorch on the way";
+  const { refused } = lookAt("wheel", folder);
+  if (refused !== undefined) return `  the wheel is not what was expected: ${refused}`;
+  const before = join(folder, "before");
+  if (existsSync(layout.libtorch)) renameSync(layout.libtorch, before);
+  renameSync(folder, layout.libtorch);
+  rmSync(join(layout.libtorch, "before"), { recursive: true, force: true });
+  return fetchedLibtorch() ?? "  the wheel lost its libtorch on the way";
 }
 
 /** @returns {Promise<Libtorch | string>} the libtorch, or why there is none */

@@ -3,30 +3,34 @@ import { aptCommand, aptInstall, canApt } from "./apt.mjs";
 import { build, configure, refusedByCmake } from "./build.mjs";
 import { readBuildInfo, sourceHash } from "./build-info.mjs";
 import { ensureGlooHeaders, glooHeadersFound } from "./gloo.mjs";
-import { copyAddon, keptFolder } from "./kept-addon.mjs";
+import { copyAddon, forgetOldest, keptFolder } from "./kept-addon.mjs";
 import { layout } from "./layout.mjs";
 import { lookAt, lookForLibtorch, ownVariable, versionIn } from "./libtorch-find.mjs";
 import { installLibtorch } from "./libtorch-install.mjs";
 import { withLock } from "./lock.mjs";
 import { makeOwnFolder } from "./ownership.mjs";
+import { isLinked, placePrebuilt } from "./prebuilt.mjs";
 import { note, SetupError, step } from "./say.mjs";
 import { missingTools } from "./tools.mjs";
 
 /** @typedef {import("./libtorch-find.mjs").Libtorch} Libtorch */
 
 /**
- * Makes sure that build/troupe.node is the addon of the present sources: finds or installs libtorch, builds, tries,
- * puts it in place; a package takes the one that another installation of it has built. Does nothing, in a few milliseconds, while sources and libtorch are as they were.
+ * Makes sure that build/troupe.node is the addon of the present sources: takes one that a package has brought, with a libtorch that is
+ * here or is fetched; else one that another clone or installation has built; else finds or installs libtorch, builds, tries, and
+ * puts it in place. Does nothing, in a few milliseconds, while sources and libtorch are as they were.
  */
 export async function ensureNative() {
   if (isCurrent(layout.build)) return;
+  if (await placePrebuilt(layout.build)) return;
   const kept = keptFolder();
   // No addon is taken from a folder in which another user could have put one.
-  if (kept === undefined || makeOwnFolder(kept) !== undefined) return buildNative();
+  if (makeOwnFolder(kept) !== undefined) return buildNative();
   await withLock(join(kept, "lock"), async () => {
     if (isCurrent(kept)) return copyAddon(kept, layout.build);
     await buildNative();
     copyAddon(layout.build, kept);
+    forgetOldest();
   });
 }
 
@@ -47,6 +51,8 @@ export function isCurrent(folder) {
   const named = process.env[ownVariable];
   if (named && lookAt(ownVariable, named).libtorch?.configFolder !== info.torch.configFolder) return false;
   if (versionIn(info.torch.configFolder) !== info.torch.version) return false;
+  if (info.package !== undefined)
+    return isLinked(folder) && info.sourceHash === sourceHash({ headers: false });
   if (glooHeadersFound() && !info.glooHeaders) return false;
   return info.sourceHash === sourceHash();
 }
@@ -87,7 +93,7 @@ async function libtorchToBuildWith() {
         hint: "npx troupe doctor",
       });
     }
-    if (libtorch === undefined) continue;
+    if (libtorch === undefined || (!libtorch.headers && source !== ownVariable)) continue;
     await ensureGlooHeaders();
     const reason = await configure(libtorch, layout.build);
     if (reason === undefined) return libtorch;

@@ -21,6 +21,33 @@ export async function step(title, cost, body) {
 }
 
 /**
+ * Shows how far a {@link step} is, at the end of its line; nothing where stderr is no terminal.
+ * @param {NodeJS.WriteStream} stream
+ */
+export function progress(stream) {
+  /** @param {string} code */
+  const control = (code) => stream.isTTY && stream.write(code);
+  control("\x1b7");
+  let shownMs = 0;
+  /** @param {string} text */
+  const text = (text) => control(`\x1b8\x1b[K ${text}`);
+  return {
+    text,
+    /**
+     * @param {number} done
+     * @param {number} [total]
+     */
+    bytes: (done, total) => {
+      if (Date.now() - shownMs < 200) return;
+      shownMs = Date.now();
+      text(`${(done / 1e6).toFixed(0)}${total === undefined ? "" : ` of ${(total / 1e6).toFixed(0)}`} MB`);
+    },
+    /** Leaves the line as it was. */
+    end: () => control("\x1b8\x1b[K"),
+  };
+}
+
+/**
  * Prints one line about something that set-up continues without.
  * @param {string} line
  */

@@ -1,12 +1,5 @@
 import { hold, scope } from "../compute/tensor/index.ts";
-import {
-  attachBatch,
-  type Batch,
-  type Dataset,
-  disposeBatch,
-  mapBatch,
-  type SampleRange,
-} from "../library/data/index.ts";
+import * as data from "../library/data/index.ts";
 import { type FeederProtocol, splitOf } from "./protocols/index.ts";
 
 type Put = FeederProtocol["put"]["in"];
@@ -14,24 +7,24 @@ type Put = FeederProtocol["put"]["in"];
 /** The batch of one call, here. */
 interface CalledBatch {
   /** Samples from a script; undefined if the dataset makes them. */
-  readonly samples: Batch | undefined;
-  readonly range: SampleRange | undefined;
+  readonly samples: data.Batch | undefined;
+  readonly range: data.SampleRange | undefined;
   readonly isCounted: boolean;
 }
 
 /** The batches of a live model's calls: a dataset with a further split for each call. */
-export class CalledBatches implements Pick<Dataset, "batch"> {
-  readonly #dataset: Dataset;
+export class CalledBatches implements Pick<data.Dataset, "batch"> {
+  readonly #dataset: data.Dataset;
   /** By split; a request may come before its batch. */
   readonly #calls = new Map<string, PromiseWithResolvers<CalledBatch>>();
 
-  constructor(dataset: Dataset) {
+  constructor(dataset: data.Dataset) {
     this.#dataset = dataset;
   }
 
   /** Takes the batch of a call. */
   put({ call, batch, isCounted }: Put): void {
-    const samples = "tensors" in batch ? attachBatch(batch.tensors, "cpu") : undefined;
+    const samples = "tensors" in batch ? data.attachBatch(batch.tensors, "cpu") : undefined;
     const range = "range" in batch ? batch.range : undefined;
     this.#at(splitOf(call)).resolve({ samples, range, isCounted });
   }
@@ -41,7 +34,7 @@ export class CalledBatches implements Pick<Dataset, "batch"> {
     const split = splitOf(call);
     const { samples } = await this.#at(split).promise;
     this.#calls.delete(split);
-    if (samples !== undefined) disposeBatch(samples);
+    if (samples !== undefined) data.disposeBatch(samples);
   }
 
   /** Whether the job weighs the batches of this split and the dataset counts their tokens. */
@@ -49,12 +42,14 @@ export class CalledBatches implements Pick<Dataset, "batch"> {
     return !isCall(split) || (await this.#at(split).promise).isCounted;
   }
 
-  async batch(split: string, position: number, numSamples: number): Promise<Batch> {
+  async batch(split: string, position: number, numSamples: number): Promise<data.Batch> {
     if (!isCall(split)) return this.#dataset.batch(split, position, numSamples);
     const { samples, range } = await this.#at(split).promise;
     if (range !== undefined) return this.#dataset.batch(range.split, range.position + position, numSamples);
     return scope(() =>
-      mapBatch(samples as Batch, (tensor) => hold(() => tensor.narrow(0, position, numSamples).clone())),
+      data.mapBatch(samples as data.Batch, (tensor) =>
+        hold(() => tensor.narrow(0, position, numSamples).clone()),
+      ),
     );
   }
 

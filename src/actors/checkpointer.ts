@@ -1,21 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { TroupeError } from "../errors/index.ts";
-import {
-  type CheckpointStorage,
-  type KeepRule,
-  nameState,
-  openStorage,
-  readForOthers,
-  type StateName,
-} from "../library/checkpoint/index.ts";
+import * as checkpoints from "../library/checkpoint/index.ts";
 import { defineActor } from "../runtime/index.ts";
-import type {
-  CheckpointerInit,
-  CheckpointerProtocol,
-  Saved,
-  SaveOrder,
-  SaveProgress,
-} from "./protocols/index.ts";
+import type * as protocol from "./protocols/index.ts";
 import {
   KeptCopy,
   lowerPriority,
@@ -26,7 +13,7 @@ import {
   writeShares,
 } from "./state/saving/index.ts";
 
-export default defineActor<CheckpointerProtocol, CheckpointerInit>({
+export default defineActor<protocol.CheckpointerProtocol, protocol.CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
   concurrent: ["save", "name", "readStored"],
   async start(context, { directory, hold, keep }) {
@@ -42,7 +29,7 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
         progress: (progress) => parts.setProgress(progress),
         name: ({ step, named }) => checkpointer.name(step, named),
         mark: () => checkpointer.mark(),
-        readStored: (asked) => readForOthers(asked),
+        readStored: (asked) => checkpoints.readForOthers(asked),
         kept: () => ({ state: kept.state }),
         restore: (request) => ({ values: kept.restore(request) }),
       },
@@ -52,29 +39,29 @@ export default defineActor<CheckpointerProtocol, CheckpointerInit>({
 });
 
 /** The result of a save, before its duration is known. */
-type Outcome = Pick<Saved, "path" | "sizeBytes"> & Partial<Saved>;
+type Outcome = Pick<protocol.Saved, "path" | "sizeBytes"> & Partial<protocol.Saved>;
 
 /** Saves to disk, into memory or both, one save after the other. */
 class Checkpointer implements Disposable {
   readonly parts = new PartCollector();
   readonly kept = new KeptCopy();
   /** Undefined if nothing is written to a folder. */
-  readonly #storage: CheckpointStorage | undefined;
-  readonly #keep: KeepRule | undefined;
-  readonly #report: (progress: SaveProgress) => void;
+  readonly #storage: checkpoints.CheckpointStorage | undefined;
+  readonly #keep: checkpoints.KeepRule | undefined;
+  readonly #report: (progress: protocol.SaveProgress) => void;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(
-    storage: CheckpointStorage | undefined,
-    keep: KeepRule | undefined,
-    report: (progress: SaveProgress) => void,
+    storage: checkpoints.CheckpointStorage | undefined,
+    keep: checkpoints.KeepRule | undefined,
+    report: (progress: protocol.SaveProgress) => void,
   ) {
     this.#storage = storage;
     this.#keep = keep;
     this.#report = report;
   }
 
-  async save(order: SaveOrder): Promise<Saved> {
+  async save(order: protocol.SaveOrder): Promise<protocol.Saved> {
     const begin = performance.now();
     using collection = this.parts.of(order.generation, order.state.step);
     const saved = await this.#inTurn(() => this.#perform(order, collection));
@@ -82,9 +69,9 @@ class Checkpointer implements Disposable {
     return { blockedMs: collection.blockedMs, ...saved, durationMs: performance.now() - begin };
   }
 
-  async name(step: number, named: StateName): Promise<Record<string, never>> {
+  async name(step: number, named: checkpoints.StateName): Promise<Record<string, never>> {
     const storage = this.#storage;
-    if (storage !== undefined) await this.#inTurn(() => nameState(storage, named, step));
+    if (storage !== undefined) await this.#inTurn(() => checkpoints.nameState(storage, named, step));
     return {};
   }
 
@@ -110,7 +97,7 @@ class Checkpointer implements Disposable {
     return done;
   }
 
-  async #perform(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
+  async #perform(order: protocol.SaveOrder, collection: PartCollection): Promise<Outcome> {
     const storage = this.#storage;
     const writing = storage && { storage, keep: this.#keep, report: this.#report };
     if (order.spread !== undefined) {
@@ -128,7 +115,7 @@ class Checkpointer implements Disposable {
   }
 
   /** Waits for every part, and keeps them in memory if ordered. */
-  async #copy(order: SaveOrder, collection: PartCollection): Promise<Outcome> {
+  async #copy(order: protocol.SaveOrder, collection: PartCollection): Promise<Outcome> {
     const progress = await collection.complete(order.numParts);
     const { sizeBytes } = collection.image;
     if (order.keep) this.kept.replace({ step: collection.step, progress, sizeBytes }, collection.take());
@@ -136,9 +123,12 @@ class Checkpointer implements Disposable {
   }
 }
 
-async function openDirectory(directory: string, hold: string | undefined): Promise<CheckpointStorage> {
+async function openDirectory(
+  directory: string,
+  hold: string | undefined,
+): Promise<checkpoints.CheckpointStorage> {
   try {
-    const storage = await openStorage(directory, { hold });
+    const storage = await checkpoints.openStorage(directory, { hold });
     await storage.sweep();
     return storage;
   } catch (cause) {

@@ -32,18 +32,9 @@ import { keptModules } from "../runtime/module-texts.ts";
 import { checkBegun } from "./begun-data.ts";
 import { CalledBatches } from "./called-batches.ts";
 import { Predictions } from "./predictions.ts";
-import type {
-  BatchOrder,
-  BegunData,
-  DataOrder,
-  DealtBatch,
-  FeederInit,
-  FeederProtocol,
-  OpenedData,
-  RowRefs,
-} from "./protocols/index.ts";
+import type * as protocol from "./protocols/index.ts";
 
-export default defineActor<FeederProtocol, FeederInit>({
+export default defineActor<protocol.FeederProtocol, protocol.FeederInit>({
   // Batches that are decoded or fetched are made concurrently.
   concurrent: ["next"],
   async start(_context, init) {
@@ -54,7 +45,7 @@ export default defineActor<FeederProtocol, FeederInit>({
       if (order === undefined) throw new Error("[feeder] not told what to open");
       return FedData.open(job, order, init.begun);
     };
-    const opened = (order?: DataOrder) => {
+    const opened = (order?: protocol.DataOrder) => {
       data ??= open(order);
       return data;
     };
@@ -99,7 +90,11 @@ class FedData {
   #numLooked = 0;
 
   /** @throws {TroupeError} `DATA_CHANGED` if it is not the data that the run began with */
-  static async open(job: Job, { config, seed }: DataOrder, begun: BegunData | undefined): Promise<FedData> {
+  static async open(
+    job: Job,
+    { config, seed }: protocol.DataOrder,
+    begun: protocol.BegunData | undefined,
+  ): Promise<FedData> {
     const dataset: unknown = await job.data(config, { seed });
     checkGiven(job.data, "data", () => checkDataset(dataset));
     const data = new FedData(job, config, dataset as Dataset);
@@ -125,7 +120,7 @@ class FedData {
   }
 
   /** @throws {TroupeError} `PREDICTIONS` if the job predicts but this dataset cannot score */
-  facts(): OpenedData {
+  facts(): protocol.OpenedData {
     const { facts, splits, score } = this.#dataset;
     if (this.#job.predict !== undefined && score === undefined) throw unscored(facts.source);
     const { fingerprint } = this;
@@ -156,14 +151,14 @@ class FedData {
     return this.#fingerprint;
   }
 
-  async deal(order: BatchOrder): Promise<DealtBatch> {
+  async deal(order: protocol.BatchOrder): Promise<protocol.DealtBatch> {
     if (this.#refusal !== undefined) throw this.#refusal;
     const counts = await this.#countsOf(order);
     return { tensors: await this.#batches.take(order, order), ...counts };
   }
 
   /** Takes the batch of a live model's call, and makes its micro-batches ahead. */
-  put(put: FeederProtocol["put"]["in"]): void {
+  put(put: protocol.FeederProtocol["put"]["in"]): void {
     this.called.put(put);
     for (const request of put.requests) this.#batches.batch(request).catch(() => {}); // told to the ranks that ask
   }
@@ -182,7 +177,7 @@ class FedData {
     }
   }
 
-  async #countsOf(order: BatchOrder): Promise<Omit<DealtBatch, "tensors">> {
+  async #countsOf(order: protocol.BatchOrder): Promise<Omit<protocol.DealtBatch, "tensors">> {
     const { step, numSamples } = order;
     const isCounted = await this.called.isCounted(order.split);
     const weighed = isCounted && this.#weigh !== undefined && step !== undefined;
@@ -225,7 +220,7 @@ function fingerprintOf(dataset: Dataset): Fingerprint | Promise<Fingerprint> {
 }
 
 /** Refs for the main thread, which never ends before the run. */
-function refsTo(rows: Rows): RowRefs {
+function refsTo(rows: Rows): protocol.RowRefs {
   return Object.fromEntries(Object.entries(rows).map(([name, tensor]) => [name, moveRef(tensor)]));
 }
 

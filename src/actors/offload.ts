@@ -14,17 +14,11 @@ import {
 } from "../compute/tensor/index.ts";
 import { type ActorContext, defineActor, systemClock } from "../runtime/index.ts";
 import { ownerOf, reportActivity } from "./inspect/index.ts";
-import {
-  type BlockUpdate,
-  type BlockUpdated,
-  type OffloadPlan,
-  type OffloadProtocol,
-  sentTo,
-} from "./protocols/index.ts";
+import * as protocol from "./protocols/index.ts";
 import { FileStateStore, MemoryStateStore, type OptimizerStateStore, Turns } from "./shard/store/index.ts";
 import { remotePaging } from "./state/paging/index.ts";
 
-export default defineActor<OffloadProtocol>({
+export default defineActor<protocol.OffloadProtocol>({
   concurrent: ["update", "settle"],
   async start(context) {
     let offload: Offload | undefined;
@@ -58,14 +52,14 @@ interface DeviceCopy {
 
 class Offload {
   readonly stateStore: OptimizerStateStore;
-  readonly #context: ActorContext<OffloadProtocol>;
-  readonly #plan: OffloadPlan;
+  readonly #context: ActorContext<protocol.OffloadProtocol>;
+  readonly #plan: protocol.OffloadPlan;
   readonly #turns: Turns;
   readonly #sizeBytes: number;
   /** If ranks compute on a device: their parameters and the host copies that are updated, by block. */
   readonly #onDevice = new Map<number, DeviceCopy>();
 
-  constructor(context: ActorContext<OffloadProtocol>, plan: OffloadPlan) {
+  constructor(context: ActorContext<protocol.OffloadProtocol>, plan: protocol.OffloadPlan) {
     this.#context = context;
     this.#plan = plan;
     this.#turns = new Turns(plan.delayMs);
@@ -81,7 +75,8 @@ class Offload {
     });
     const numels = states.flatMap(({ layouts }) => layouts.map(({ numel }) => numel));
     this.#sizeBytes = 4 * numels.reduce((sum, numel) => sum + numel, 0);
-    const share = (update: BlockUpdate, round: number, value: Tensor) => this.#share(update, round, value);
+    const share = (update: protocol.BlockUpdate, round: number, value: Tensor) =>
+      this.#share(update, round, value);
     const paging = remotePaging(plan.shard, plan.paged, plan.deadlineMs);
     const { home } = plan;
     this.stateStore =
@@ -99,7 +94,7 @@ class Offload {
     return { sizeBytes: this.#sizeBytes };
   }
 
-  async update(update: BlockUpdate, gradient: TensorRef): Promise<BlockUpdated> {
+  async update(update: protocol.BlockUpdate, gradient: TensorRef): Promise<protocol.BlockUpdated> {
     const { step, block } = update;
     this.#context.board.set("update", this.#nameOf(block), step);
     const attached = await onHost(hold(() => attach(gradient)));
@@ -128,9 +123,9 @@ class Offload {
     copy.published = publishing.arrived();
   }
 
-  async #share(update: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
+  async #share(update: protocol.BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
     const { shard, deadlineMs } = this.#plan;
-    const message = { update, round, value: moveRef(value, sentTo(shard)) };
+    const message = { update, round, value: moveRef(value, protocol.sentTo(shard)) };
     const { values } = await shard.ask("share", message, { deadlineMs });
     return values.map((ref) => hold(() => attach(ref)));
   }

@@ -28,21 +28,10 @@ import { ShardPaging } from "./state/paging/index.ts";
 
 export default defineActor<ShardProtocol, ShardInit>({
   lanes: { contribute: "control", own: "control" },
+  // biome-ignore format: a list
   concurrent: [
-    "prepare",
-    "begin",
-    "agree",
-    "frozen",
-    "scored",
-    "gather",
-    "release",
-    "pin",
-    "unpin",
-    "reduce",
-    "share",
-    "finish",
-    "snapshot",
-    "relay",
+    "prepare", "begin", "agree", "frozen", "scored", "gather", "release", "pin", "unpin", "reduce", "share",
+    "finish", "snapshot", "relay",
   ],
   async start(context, init) {
     const member = new ShardMember(context, init);

@@ -115,4 +115,4 @@ export {
   type TaskModel,
 } from "../library/models/index.ts";
 export type { ActorInspection } from "../runtime/index.ts";
-export { CheckpointService } from "../tools/service/index.ts";
+export { CheckpointService, ModelServer } from "../tools/service/index.ts";

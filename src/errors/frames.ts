@@ -14,8 +14,7 @@ export interface StackFrame {
 }
 
 /**
- * Stack frames that an error keeps in a thread that runs users' code: each module of a model adds several of ours between
- * theirs.
+ * Stack frames that an error keeps in a thread that runs users' code: each module of a model adds several of ours between theirs.
  */
 export const FRAMES_KEPT = 200;
 

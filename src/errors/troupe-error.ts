@@ -38,6 +38,7 @@ export const errorTable = {
   CHECKPOINT_SHAPE: "a stored tensor has another shape or dtype than the model's parameter",
   // convert
   CONVERT: "a checkpoint cannot be converted because something is missing or does not fit the target format",
+  EXPORT: "a model cannot be exported because an operator, a module or a size does not fit the target format",
   // config
   CONFIG_FILE: "an options file cannot be read, or is neither TOML nor JSON",
   // hub
@@ -186,6 +187,7 @@ export const errorTable = {
   LOSS_SPIKE: "a loss is far above those of the steps before it, and the run was set to stop in this case",
   LOSS_WEIGHTS: "the losses of a job do not match the weights that it gives them",
   MEMORY_COPY_LOST: "the in-memory copy of a run's state is gone",
+  MODEL_SERVE: "the service of a live model cannot listen on this address",
   MODEL_CLOSED: "a live model was called after its end",
   OPTION: "an option of the runtime is invalid",
   PREDICTIONS: "the predictions of a job do not have one row per sample, or the dataset has no `score`",

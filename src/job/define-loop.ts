@@ -39,10 +39,7 @@ export function defineLoop<
   return { loss: refuseLoss, ...definition, loop } as unknown as Job<Config>;
 }
 
-/**
- * Refuses a loop that would not run to its end when called.
- * @throws {TroupeError} `JOB_INVALID`
- */
+/** Refuses a loop that would not run to its end when called. @throws {TroupeError} `JOB_INVALID` */
 function checkLoop(loop: unknown): void {
   const kind = typeof loop === "function" ? loop.constructor.name : typeof loop;
   if (kind !== "Function") throw notSynchronous(KINDS[kind] ?? `a ${kind}`);
@@ -54,10 +51,7 @@ const KINDS: Readonly<Record<string, string>> = {
   AsyncGeneratorFunction: "an async generator function",
 };
 
-/**
- * Refuses a loop that returned before its end.
- * @throws {TroupeError} `JOB_INVALID`
- */
+/** Refuses a loop that returned before its end. @throws {TroupeError} `JOB_INVALID` */
 export function checkReturned(returned: unknown): void {
   if (typeof returned !== "object" || returned === null || !("then" in returned)) return;
   // It may go on, and reject: the loop is refused already.
@@ -74,18 +68,12 @@ function notSynchronous(got: string): TroupeError {
   });
 }
 
-/**
- * Refuses a loop declared without a loss, where one is needed.
- * @throws {TroupeError} `JOB_INVALID`
- */
+/** Refuses a loop declared without a loss, where one is needed. @throws {TroupeError} `JOB_INVALID` */
 export function requireLoss({ loss }: Job): void {
   if (loss === refuseLoss) refuseLoss();
 }
 
-/**
- * The loss of a loop declared without one.
- * @throws {TroupeError} `JOB_INVALID`
- */
+/** The loss of a loop declared without one. @throws {TroupeError} `JOB_INVALID` */
 export function refuseLoss(): never {
   throw new TroupeError("JOB_INVALID", {
     where: "loop",

@@ -141,6 +141,4 @@ function filesIn(folder: string): string[] {
   return fileStatus(folder)?.isDirectory() === true ? readdirSync(folder) : [];
 }
 
-function nameOf(url: string): string {
-  return url.startsWith("file:") ? basename(fileURLToPath(url)) : url;
-}
+const nameOf = (url: string): string => (url.startsWith("file:") ? basename(fileURLToPath(url)) : url);

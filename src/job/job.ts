@@ -1,23 +1,7 @@
 import type { Module, TensorPlan } from "../compute/nn/index.ts";
-import {
-  type ClipRule,
-  Constant,
-  checkOptimizers,
-  type NamedShapes,
-  type OptimizerSpec,
-  rateAt,
-  type Schedule,
-} from "../compute/optim/index.ts";
+import * as optim from "../compute/optim/index.ts";
 import { callUser, describeValue, TroupeError } from "../errors/index.ts";
-import type {
-  Awaitable,
-  Batch,
-  Dataset,
-  DatasetFacts,
-  Rows,
-  TensorBatch,
-  TensorsOf,
-} from "../library/data/index.ts";
+import type * as data from "../library/data/index.ts";
 import { applyDelta, type Delta } from "../library/deltas/index.ts";
 import { checkGiven } from "./check-given.ts";
 import type { JobConfig, SettingsOf } from "./job-config.ts";
@@ -61,7 +45,7 @@ export interface TrainingPlan {
    */
   readonly rampUp?: { readonly start: number; readonly increment: number; readonly samples: number };
   /** Maximum L2 norm of the gradient, or another rule. Default: no clipping. */
-  readonly clipNorm?: number | ClipRule;
+  readonly clipNorm?: number | optim.ClipRule;
   /** Steps between evaluations on held-out data; the last step is always evaluated. Default: never. */
   readonly evaluateEverySteps?: number;
   /** Maximum number of samples of each split that an evaluation reads. Default: all. */
@@ -85,7 +69,7 @@ export interface TrainingPlan {
 }
 
 /** Arguments of a job's `sample`, besides the model. */
-export interface SampleContext<Config extends JobConfig, F extends DatasetFacts = DatasetFacts> {
+export interface SampleContext<Config extends JobConfig, F extends data.DatasetFacts = data.DatasetFacts> {
   readonly config: SettingsOf<Config>;
   readonly facts: F;
   readonly seed: number;
@@ -99,11 +83,11 @@ export interface Job<Config extends JobConfig = JobConfig, P extends Programs = 
   /** Every setting with its default. */
   readonly config: SettingsOf<Config>;
   /** Called once the data is open. */
-  training(config: SettingsOf<Config>, facts: DatasetFacts): TrainingPlan;
+  training(config: SettingsOf<Config>, facts: data.DatasetFacts): TrainingPlan;
   /** Opens the data; runs in the feeder's thread. `seed` shuffles the samples. */
-  data(config: SettingsOf<Config>, context: { readonly seed: number }): Awaitable<Dataset>;
+  data(config: SettingsOf<Config>, context: { readonly seed: number }): data.Awaitable<data.Dataset>;
   /** Declares the model without allocating memory; the runtime shards and initializes its parameters. */
-  model(config: SettingsOf<Config>, facts: DatasetFacts): Module;
+  model(config: SettingsOf<Config>, facts: data.DatasetFacts): Module;
   /**
    * A delta (LoRA and others) to train instead of the model's own parameters, which are then frozen and left out of
    * checkpoints. Default: none.
@@ -113,22 +97,29 @@ export interface Job<Config extends JobConfig = JobConfig, P extends Programs = 
    * The loss: a mean over the batch, in nats, as a float32 scalar; or several by name, whose sum is minimized.
    * @param rank - for losses that ranks compute together; most do not need it
    */
-  loss(model: Module, batch: TensorBatch, rank: Rank): Losses;
+  loss(model: Module, batch: data.TensorBatch, rank: Rank): Losses;
   /**
    * The weight of a batch: what its mean is taken over, such as the number of targets that count. A step's loss is then
    * Σ weight · loss / Σ weight over all its micro-batches, on any number of ranks. Runs in the feeder, and sees only the
    * batch. Default: all batches weigh the same.
    */
-  weigh?(batch: Batch, config: SettingsOf<Config>): LossWeights;
+  weigh?(batch: data.Batch, config: SettingsOf<Config>): LossWeights;
   /**
    * The model's predictions for held-out samples, for the dataset's `score`; computed in evaluation, without gradients.
    * Dim 0 of every tensor is the batch's samples; the other dims are the same for all batches.
    */
-  predict?(model: Module, batch: TensorBatch): Rows;
+  predict?(model: Module, batch: data.TensorBatch): data.Rows;
   /** One optimizer, or several that divide the parameters among them. */
-  optimizer(parameters: NamedShapes, config: SettingsOf<Config>): OptimizerSpec | readonly OptimizerSpec[];
+  optimizer(
+    parameters: optim.NamedShapes,
+    config: SettingsOf<Config>,
+  ): optim.OptimizerSpec | readonly optim.OptimizerSpec[];
   /** Called once for each optimizer. Default: the optimizer's own learning rate, constant. */
-  schedule?(optimizer: OptimizerSpec, config: SettingsOf<Config>, facts: DatasetFacts): Schedule;
+  schedule?(
+    optimizer: optim.OptimizerSpec,
+    config: SettingsOf<Config>,
+    facts: data.DatasetFacts,
+  ): optim.Schedule;
   /** How the model is split over tensor-parallel ranks. Default: the model's own plan. */
   tensorPlan?(config: SettingsOf<Config>): TensorPlan;
   /** Text to show when the run ends, for instance a sample that the model generates. A pure function of its arguments. */
@@ -142,9 +133,9 @@ export interface Job<Config extends JobConfig = JobConfig, P extends Programs = 
 /** A {@link Job} with the types of its own data, batches and model, inferred from `data` and `model`. */
 export interface JobDefinition<
   Config extends JobConfig,
-  B extends Batch,
+  B extends data.Batch,
   M extends Module,
-  F extends DatasetFacts,
+  F extends data.DatasetFacts,
   P extends Programs = Programs,
 > extends Omit<
     Job<Config>,
@@ -162,12 +153,12 @@ export interface JobDefinition<
   > {
   readonly config: Config;
   training(config: SettingsOf<Config>, facts: F): TrainingPlan;
-  data(config: SettingsOf<Config>, context: { readonly seed: number }): Awaitable<Dataset<B, F>>;
+  data(config: SettingsOf<Config>, context: { readonly seed: number }): data.Awaitable<data.Dataset<B, F>>;
   model(config: SettingsOf<Config>, facts: F): M;
-  loss(model: M, batch: TensorsOf<B>, rank: Rank): Losses;
+  loss(model: M, batch: data.TensorsOf<B>, rank: Rank): Losses;
   weigh?(batch: B, config: SettingsOf<Config>): LossWeights;
-  predict?(model: M, batch: TensorsOf<B>): Rows;
-  schedule?(optimizer: OptimizerSpec, config: SettingsOf<Config>, facts: F): Schedule;
+  predict?(model: M, batch: data.TensorsOf<B>): data.Rows;
+  schedule?(optimizer: optim.OptimizerSpec, config: SettingsOf<Config>, facts: F): optim.Schedule;
   sample?(model: M, context: SampleContext<Config, F>): string;
   readonly programs?: P & Programs<NoInfer<M>>;
 }
@@ -178,12 +169,12 @@ export interface JobDefinition<
  */
 export function defineJob<
   Config extends JobConfig,
-  B extends Batch,
+  B extends data.Batch,
   M extends Module,
-  F extends DatasetFacts = DatasetFacts,
+  F extends data.DatasetFacts = data.DatasetFacts,
   P extends Programs<M> = Record<never, never>,
->(definition: JobDefinition<Config, B, M, F, P>): Job<Config, P & LossProgram<M, TensorsOf<B>>> {
-  return definition as unknown as Job<Config, P & LossProgram<M, TensorsOf<B>>>;
+>(definition: JobDefinition<Config, B, M, F, P>): Job<Config, P & LossProgram<M, data.TensorsOf<B>>> {
+  return definition as unknown as Job<Config, P & LossProgram<M, data.TensorsOf<B>>>;
 }
 
 /** A job's loss as a program. */
@@ -191,11 +182,8 @@ type LossProgram<M extends Module, B> = {
   readonly loss: (model: M, batch: B, args: undefined, rank: Rank) => Losses;
 };
 
-/**
- * Declares a job's model, without memory, and applies its delta.
- * @throws {TroupeError} `DELTA_TARGET`
- */
-export function modelOf(job: Job, config: JobConfig, facts: DatasetFacts): Module {
+/** Declares a job's model, without memory, and applies its delta. @throws {TroupeError} `DELTA_TARGET` */
+export function modelOf(job: Job, config: JobConfig, facts: data.DatasetFacts): Module {
   const model = job.model(config, facts);
   checkGiven(job.model, "model", () => checkModel(model));
   const delta = job.delta?.(config);
@@ -240,47 +228,44 @@ function notGiven(
  * Returns a job's optimizers for the parameters that are trained.
  * @throws {TroupeError} `OPTIMIZER_OPTION` where they do not fit the parameters, see `checkOptimizers`
  */
-export function optimizersOf(job: Job, model: Module, config: JobConfig): readonly OptimizerSpec[] {
+export function optimizersOf(job: Job, model: Module, config: JobConfig): readonly optim.OptimizerSpec[] {
   const parameters = new Map([...model.namedParameters()].filter(([, { role }]) => role !== "base"));
   const given = job.optimizer(parameters, config);
   return checkGiven(job.optimizer, "optimizer", () => {
     const specs: unknown = Array.isArray(given) ? given : [given];
     if (!isOptimizers(specs))
       throw notGiven("OPTIMIZER_OPTION", "optimizer", "an optimizer, or a list of them", given);
-    return checkOptimizers(specs, parameters);
+    return optim.checkOptimizers(specs, parameters);
   });
 }
 
-function isOptimizers(specs: unknown): specs is readonly OptimizerSpec[] {
-  const isOptimizer = (spec: Partial<OptimizerSpec> | null | undefined) =>
+function isOptimizers(specs: unknown): specs is readonly optim.OptimizerSpec[] {
+  const isOptimizer = (spec: Partial<optim.OptimizerSpec> | null | undefined) =>
     typeof spec?.kind === "string" && Array.isArray(spec.groups);
-  return (specs as readonly (Partial<OptimizerSpec> | null | undefined)[]).every(isOptimizer);
+  return (specs as readonly (Partial<optim.OptimizerSpec> | null | undefined)[]).every(isOptimizer);
 }
 
 /** Returns the schedule of each optimizer. */
 export function schedulesOf(
   job: Job,
-  optimizers: readonly OptimizerSpec[],
+  optimizers: readonly optim.OptimizerSpec[],
   config: JobConfig,
-  facts: DatasetFacts,
-): Schedule[] {
+  facts: data.DatasetFacts,
+): optim.Schedule[] {
   const { schedule } = job;
-  if (schedule === undefined) return optimizers.map((optimizer) => new Constant(optimizer));
+  if (schedule === undefined) return optimizers.map((optimizer) => new optim.Constant(optimizer));
   return optimizers.map((optimizer) => {
     const given: unknown = schedule.call(job, optimizer, config, facts);
     return checkGiven(schedule, "schedule", () => checkSchedule(given));
   });
 }
 
-/**
- * Checks a job's schedule, and that it gives the first step's rate.
- * @throws {TroupeError} `OPTIMIZER_OPTION`
- */
-function checkSchedule(given: unknown): Schedule {
-  const schedule = given as Schedule | null | undefined;
+/** Checks a job's schedule, and that it gives the first step's rate. @throws {TroupeError} `OPTIMIZER_OPTION` */
+function checkSchedule(given: unknown): optim.Schedule {
+  const schedule = given as optim.Schedule | null | undefined;
   if (typeof schedule?.lrAt !== "function")
     throw notGiven("OPTIMIZER_OPTION", "schedule", "a schedule, such as new Cosine(optimizer, { … })", given);
-  rateAt(schedule, 1);
+  optim.rateAt(schedule, 1);
   return schedule;
 }
 
@@ -288,8 +273,8 @@ function checkSchedule(given: unknown): Schedule {
 export function weighingOf(
   job: Job,
   config: JobConfig,
-  facts: DatasetFacts,
-): ((batch: Batch) => LossWeights) | undefined {
+  facts: data.DatasetFacts,
+): ((batch: data.Batch) => LossWeights) | undefined {
   const { weigh } = job;
   // An invalid plan is reported by `checkTraining`; tolerate it here.
   const plan: Partial<TrainingPlan> | null | undefined = job.training(config, facts);
@@ -303,7 +288,7 @@ export function weighingOf(
 }
 
 /** @returns a schedule's rates in the first steps, then at some steps of each doubling */
-export function exampleRates(schedule: Schedule): number[] {
+export function exampleRates(schedule: optim.Schedule): number[] {
   return callUser("lrAt(…) of the job's schedule", () => {
     const rates: number[] = [];
     for (let step = 1; step < 2 ** 20; step += Math.max(1, 2 ** (Math.floor(Math.log2(step)) - 8)))
@@ -322,10 +307,10 @@ export function runProgram(
   job: Job,
   name: string,
   model: Module,
-  batch: TensorBatch,
+  batch: data.TensorBatch,
   args: unknown,
   rank: Rank,
-): Losses | Rows {
+): Losses | data.Rows {
   if (name === LOSS) return job.loss(model, batch, rank);
   const program = (job.programs as Programs | undefined)?.[name] as Program;
   return program(model as never, batch as never, args as never, rank);

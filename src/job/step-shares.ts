@@ -26,10 +26,7 @@ export class StepShares {
     this.#weigh = weigh;
   }
 
-  /**
-   * Returns the share of one batch, see {@link sharesOf}.
-   * @throws errors of weighing a batch of the step
-   */
+  /** Returns the share of one batch, see {@link sharesOf}. @throws errors of weighing a batch of the step */
   async of(step: StepSamples, batch: SampleRange): Promise<LossWeights> {
     const key = `${batch.split} ${step.position} ${step.numBatches} ${batch.numSamples}`;
     const known = this.#steps.get(key);

@@ -67,12 +67,11 @@ export class ActorSystem {
     const stallLimit = typeof stallAfterMs === "number" ? () => stallAfterMs : stallAfterMs;
     this.#launcher = launcher ?? new Launcher(options);
     const { clock, settings, registry } = this.#launcher;
-    if (typeof stallAfterMs === "number") {
+    if (typeof stallAfterMs === "number")
       checkTimeoutLadder([
         { name: "stallAfterMs", ms: stallAfterMs },
         { name: "messaging.sendDeadlineMs", ms: settings.sendDeadlineMs },
       ]);
-    }
     this.#part = this.#launcher.open(options);
     this.#watchdog = new Watchdog({
       clock,

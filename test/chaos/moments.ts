@@ -436,7 +436,8 @@ function isExpected(ending: NodeJS.Signals | number | null, strike: Strike | und
       // A run that begins, or ends, without room for its state fails, and says so.
       return ending === "SIGKILL" || ending === exitCodes.failed;
     case "data edited":
-      return ending === "SIGKILL" || ending === exitCodes.failed;
+      // Its restart, or it before its first step, finds other data or none, and names it.
+      return ending === "SIGKILL" || ending === exitCodes.failed || ending === exitCodes.usage;
     case "twice":
       // The one that is heard second ends it at once, unless the first was faster, or came before anyone listened.
       return [130, 143, "SIGTERM", "SIGINT", exitCodes.interrupted].includes(ending as number);

@@ -26,9 +26,9 @@ import {
 import { connectS3, parseS3 } from "../../src/library/checkpoint/storage/s3/s3-client.ts";
 import { listKeys, removeKeys } from "../../src/library/checkpoint/storage/s3/s3-keys.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
-import { temporaryFolder } from "./service/temporary-folder.ts";
 
 const first: RunRecord = { id: "11111111-0000", job: "job.ts", startedAt: "2026-11-22T10:00:00.000Z" };
 const second: RunRecord = { id: "22222222-0000", job: "other.ts", startedAt: "2026-11-22T11:00:00.000Z" };

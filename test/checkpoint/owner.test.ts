@@ -22,9 +22,9 @@ import {
   writeCheckpoint,
 } from "../../src/library/checkpoint/index.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
-import { temporaryFolder } from "./service/temporary-folder.ts";
 
 const program = fileURLToPath(new URL("./hold-lock.ts", import.meta.url));
 const first: RunRecord = { id: "11111111-0000", job: "job.ts", startedAt: "2026-11-22T10:00:00.000Z" };

@@ -18,9 +18,9 @@ import { convert } from "../../src/library/convert/index.ts";
 import { CheckpointService } from "../../src/tools/service/index.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
-import { temporaryFolder } from "./service/temporary-folder.ts";
 
 const bucket = "models";
 let s3: S3Server;

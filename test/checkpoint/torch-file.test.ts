@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { scope, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { type SafetensorsDType, TorchFile, tensorSizeBytes } from "../../src/library/checkpoint/index.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 import { refusal } from "./refusal.ts";
-import { temporaryFolder } from "./service/temporary-folder.ts";
 
 // Files of test/fixtures/torch/make.py.
 const fixtures = fileURLToPath(new URL("../fixtures/torch/", import.meta.url));

@@ -10,8 +10,8 @@ import {
 import { convert } from "../../src/library/convert/index.ts";
 import { contentOf } from "../checkpoint/content.ts";
 import { refusal } from "../checkpoint/refusal.ts";
-import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
 import { goldenPath } from "../golden/golden.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 import { contentAt } from "./content-at.ts";
 import { smallBert, smallGpt, smallT5, writeModel } from "./models.ts";
 

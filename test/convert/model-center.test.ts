@@ -6,7 +6,7 @@ import { HuggingFaceFolder, type JsonObject, writeSafetensors } from "../../src/
 import { convert, openSource } from "../../src/library/convert/index.ts";
 import { autoModel, loadWeights, type Task, taskOf } from "../../src/library/models/index.ts";
 import { refusal } from "../checkpoint/refusal.ts";
-import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 import { contentAt } from "./content-at.ts";
 import { numbered, type SmallModel } from "./models.ts";
 

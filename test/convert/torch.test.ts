@@ -13,7 +13,7 @@ import {
 import { convert } from "../../src/library/convert/index.ts";
 import { autoModel, loadWeights } from "../../src/library/models/index.ts";
 import { refusal } from "../checkpoint/refusal.ts";
-import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 import { contentAt } from "./content-at.ts";
 
 // Files of test/fixtures/torch/make.py.

@@ -5,23 +5,23 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
 
-/** `troupe checkpoint serve`, once it says that it serves. */
+/** A command that serves, once it says so. */
 async function serve(
   ...args: string[]
 ): Promise<{ readonly server: ChildProcess; readonly ended: Promise<number | null> }> {
-  const server = spawn(process.execPath, ["bin/troupe.mjs", "checkpoint", "serve", ...args], { cwd: root });
+  const server = spawn(process.execPath, ["bin/troupe.mjs", ...args], { cwd: root });
   onTestFinished(() => void server.kill("SIGKILL"));
   const ended = new Promise<number | null>((resolve) => server.once("exit", resolve));
   await new Promise<void>((resolve, reject) => {
     let told = "";
     server.stderr.setEncoding("utf8").on("data", (text: string) => {
       told += text;
-      if (told.includes("serving checkpoints")) resolve();
+      if (told.includes("troupe: serving")) resolve();
     });
     void ended.then((code) => reject(new Error(`ended with ${code}: ${told}`)));
   });
@@ -45,7 +45,14 @@ describe("examples/service", () => {
   test("client.py hands over slices from two threads and gets a durable, verified checkpoint", async () => {
     const folder = await temporaryFolder();
     const socket = join(folder, "socket");
-    const { server, ended } = await serve("--dir", join(folder, "run"), "--socket", socket);
+    const { server, ended } = await serve(
+      "checkpoint",
+      "serve",
+      "--dir",
+      join(folder, "run"),
+      "--socket",
+      socket,
+    );
     const { stdout } = await run("python3", ["examples/service/client.py", socket], { cwd: root });
     expect(stdout).toBe(
       `durable in ${join(folder, "run", "step-000100")}, verified: True\n` +
@@ -60,7 +67,7 @@ describe("examples/service", () => {
     const folder = await temporaryFolder();
     const socket = join(folder, "socket");
     const dir = join(folder, "run");
-    const first = await serve("--dir", dir, "--socket", socket);
+    const first = await serve("checkpoint", "serve", "--dir", dir, "--socket", socket);
     const put = `
 import sys; sys.path.insert(0, "examples/service")
 from client import Checkpoints
@@ -70,8 +77,32 @@ Checkpoints(sys.argv[1]).put(1, "a", "U8", (8,), bytes(4), (0,), (4,))`;
     await first.ended;
     // Its lock has ended with it; the file says whose it was.
     expect(await readdir(dir)).toEqual([".lock"]);
-    await serve("--dir", dir, "--socket", socket);
+    await serve("checkpoint", "serve", "--dir", dir, "--socket", socket);
     await run("python3", ["-B", "examples/service/client.py", socket], { cwd: root });
     expect((await readdir(dir)).toSorted()).toEqual([".lock", "latest", "step-000100"]);
+  });
+
+  test("train.py trains a model that `troupe serve` has opened, and its state is saved at the end", async () => {
+    const folder = await temporaryFolder();
+    const [socket, dir] = [join(folder, "socket"), join(folder, "run")];
+    const job = "examples/hello/job.ts";
+    const { server, ended } = await serve(
+      "serve",
+      job,
+      "--ranks",
+      "2",
+      "--checkpoint",
+      dir,
+      "--socket",
+      socket,
+    );
+    const { stdout } = await run("python3", ["-B", "examples/service/train.py", socket], { cwd: root });
+    expect(stdout).toMatch(
+      /^loss \d\.\d+ after 60 steps\nloss 0\.\d+ on a sentence of one's own\nThe cat sat/,
+    );
+    expect(stdout).toContain(`step 140 is durable in ${join(dir, "step-000140")}\n`);
+    server.kill("SIGTERM");
+    expect(await ended).toBe(0);
+    expect(existsSync(socket)).toBe(false);
   });
 });

@@ -9,8 +9,8 @@ import { saveHuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
 import { convert, openSource } from "../../src/library/convert/index.ts";
 import { applyDelta, ia3, lora } from "../../src/library/deltas/index.ts";
 import { autoModel, families, hasModel, weightBytes } from "../../src/library/models/index.ts";
-import { temporaryFolder } from "../checkpoint/service/temporary-folder.ts";
 import { toy } from "../fixtures/toy-family/family.ts";
+import { temporaryFolder } from "../service/temporary-folder.ts";
 
 const source = fileURLToPath(new URL("../../src", import.meta.url));
 const models = join(source, "library/models");

@@ -656,8 +656,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a folder is emptied before its run is known to work",
     file: "src/actors/trainer/resume/run-folder.ts",
-    from: "await (overwrite ? refuseOthersFiles(storage) : takeEmpty(storage, record));",
-    to: "await (overwrite ? takeOver : takeEmpty)(storage, record);",
+    from: "await (overwrite ? checkpoints.refuseOthersFiles(storage) : checkpoints.takeEmpty(storage, record));",
+    to: "await (overwrite ? checkpoints.takeOver : checkpoints.takeEmpty)(storage, record);",
     caughtBy: [
       by(
         "test/trainer/resume/run-folder.test.ts",
@@ -913,8 +913,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a run goes on without its optimizer's state",
     file: "src/actors/state/initial/stored-values.ts",
-    from: 'if (initial.kind === "weights" && kind !== MASTER) continue;',
-    to: "if (kind !== MASTER) continue;",
+    from: 'if (initial.kind === "weights" && kind !== parallel.MASTER) continue;',
+    to: "if (kind !== parallel.MASTER) continue;",
     caughtBy: [
       by(
         optimizers,
@@ -1033,8 +1033,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the second moment is corrected as if the run had just begun",
     file: "src/compute/optim/adam.ts",
-    from: "        step.updateIndex,\n",
-    to: '        kind === "bmtrain-adam" ? 1 : step.updateIndex,\n',
+    from: "eps, step.updateIndex, step.gradientScale",
+    to: 'eps, kind === "bmtrain-adam" ? 1 : step.updateIndex, step.gradientScale',
     caughtBy: [
       by(
         bmtrainOptim,
@@ -1091,8 +1091,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a constant of bool is saved as another type",
     file: "src/actors/state/saving/write-parts.ts",
-    from: "dtype: toSafetensorsDType(dtype), shape",
-    to: 'dtype: toSafetensorsDType(dtype === "bool" ? "uint8" : dtype), shape',
+    from: "dtype: checkpoints.toSafetensorsDType(dtype), shape",
+    to: 'dtype: checkpoints.toSafetensorsDType(dtype === "bool" ? "uint8" : dtype), shape',
     caughtBy: [
       by(
         constants,
@@ -1217,7 +1217,7 @@ export const mutations: readonly Mutation[] = [
     file: "src/actors/shard/group/shard-groups.ts",
     from: "if (this.#early === undefined) take();",
     to: "if (this.#rank >= 0) take();",
-    caughtBy: [by("test/engine/shard-groups.test.ts", "waits for that, and is taken")],
+    caughtBy: [by("test/shard/shard-groups.test.ts", "waits for that, and is taken")],
   },
   {
     name: "a batch with many that count weighs as one with few in evaluation",
@@ -1405,7 +1405,7 @@ export const mutations: readonly Mutation[] = [
     to: "at[last] ??= isRecord(value) ? structuredClone(value) : value;",
     caughtBy: [
       by(
-        "test/config/sources.test.ts",
+        "test/options/sources.test.ts",
         "flags override the environment, which overrides the file, which overrides the defaults",
       ),
     ],
@@ -1419,18 +1419,6 @@ export const mutations: readonly Mutation[] = [
       by(
         "test/access/callers.test.ts",
         "500 silent callers hold 64 connections, and admitted callers are served at once",
-      ),
-    ],
-  },
-  {
-    name: "a resumed session counts as a certificate",
-    file: "src/runtime/transport/tcp/tcp-door.ts",
-    from: "return socket.authorized && !socket.isSessionReused() && hasCertificate(socket);",
-    to: "return socket.authorized;",
-    caughtBy: [
-      by(
-        "test/runtime/network.test.ts",
-        "a caller without a certificate gets that reason, and is not let in by resuming the session in which it was refused",
       ),
     ],
   },

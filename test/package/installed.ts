@@ -28,11 +28,12 @@ export interface Ended {
  * The package as `npm pack` makes it of a copy of this tree, installed by npm in a folder of its own; `remove` removes it.
  */
 export class InstalledPackage {
-  readonly #folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  /** Everything of it. */
+  readonly folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   /** Its user's project. Paths of people have spaces in them. */
-  readonly project = join(this.#folder, "my project");
+  readonly project = join(this.folder, "my project");
   /** The copy of this tree that is packed. */
-  readonly tree = join(this.#folder, "tree");
+  readonly tree = join(this.folder, "tree");
   /** Where npm has put it. */
   readonly home = join(this.project, "node_modules", "troupe");
   /** Every file of it, and how large it is to be fetched. */
@@ -41,15 +42,26 @@ export class InstalledPackage {
 
   /** Without a registry: what the package depends on lies there already, as `npm ci` has brought it here. */
   async install(): Promise<void> {
-    this.#copyTree();
-    const archive = await this.#pack();
+    const archive = await this.pack();
     mkdirSync(this.project);
     writeFileSync(join(this.project, "package.json"), '{ "private": true, "type": "module" }\n');
     for (const path of productionPackages())
       cpSync(join(root, path), join(this.project, path), { recursive: true });
-    const offline = ["--offline", "--ignore-scripts", "--cache", join(this.#folder, "cache")];
+    const offline = ["--offline", "--ignore-scripts", "--cache", join(this.folder, "cache")];
     const { code, err } = await this.run("npm", ["install", ...offline, archive]);
     if (code !== 0) throw new Error(err);
+  }
+
+  /** Packs a copy of this tree; returns the path of the archive. */
+  async pack(): Promise<string> {
+    this.#copyTree();
+    const { tree } = this;
+    const { code, out, err } = await this.run("npm", ["pack", "--json"], { cwd: tree });
+    if (code !== 0) throw new Error(err);
+    const [{ filename, files, size }] = JSON.parse(out);
+    this.files = (files as { path: string }[]).map(({ path }) => path);
+    this.sizeBytes = size;
+    return join(tree, filename);
   }
 
   /** Puts the addon of this tree where the package's first use would build it, which takes minutes. */
@@ -66,7 +78,7 @@ export class InstalledPackage {
     { cwd = this.project, env = {} }: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
   ): Promise<Ended> {
     const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
-    const ownCache = { XDG_CACHE_HOME: join(this.#folder, "xdg") };
+    const ownCache = { XDG_CACHE_HOME: join(this.folder, "xdg") };
     const ours = { TROUPE_ADDON: undefined, NODE_OPTIONS: undefined };
     const clean = { ...process.env, ...ownCache, ...ours, PATH: path, ...env };
     try {
@@ -84,7 +96,7 @@ export class InstalledPackage {
   }
 
   remove(): void {
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   #copyTree(): void {
@@ -105,20 +117,10 @@ export class InstalledPackage {
         cpSync(join(root, path), join(tree, path), { recursive: true });
     symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
   }
-
-  async #pack(): Promise<string> {
-    const { tree } = this;
-    const { code, out, err } = await this.run("npm", ["pack", "--json"], { cwd: tree });
-    if (code !== 0) throw new Error(err);
-    const [{ filename, files, size }] = JSON.parse(out);
-    this.files = (files as { path: string }[]).map(({ path }) => path);
-    this.sizeBytes = size;
-    return join(tree, filename);
-  }
 }
 
 /** The packages that `npm install` of this one installs, by their paths in node_modules. */
-function productionPackages(): string[] {
+export function productionPackages(): string[] {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
     packages: Readonly<Record<string, { dev?: boolean; devOptional?: boolean; peer?: boolean }>>;
   };

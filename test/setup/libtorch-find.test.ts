@@ -1,8 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { lookAt, lookForLibtorch } from "../../scripts/setup/libtorch-find.mjs";
+import { pythons } from "../../scripts/setup/pythons.mjs";
 
 describe("looking for libtorch", () => {
   let folder: string;
@@ -31,7 +32,9 @@ describe("looking for libtorch", () => {
     const root = placeLibtorch("torch", "2.13.0");
     const looks = [...lookForLibtorch({ TROUPE_LIBTORCH: root })];
     const configFolder = join(root, "share", "cmake", "Torch");
-    const libtorch = { source: "TROUPE_LIBTORCH", configFolder, version: "2.13.0", cuda: false };
+    const libraries = join(root, "lib");
+    const facts = { version: "2.13.0", cuda: false, headers: false };
+    const libtorch = { source: "TROUPE_LIBTORCH", configFolder, libraries, ...facts };
     expect(looks).toEqual([{ source: "TROUPE_LIBTORCH", path: root, libtorch }]);
   });
 
@@ -63,6 +66,46 @@ describe("looking for libtorch", () => {
   it("finds it in a Python's site-packages", () => {
     const root = placeLibtorch("site-packages/torch", "2.7.1");
     expect(lookAt("python3", join(root, "..")).libtorch?.version).toBe("2.7.1");
+  });
+
+  it("finds those of Pythons by looking at files: an environment, one on the PATH, pyenv's, the user's", () => {
+    const at = (home: string) => join(home, "lib", "python3.12", "site-packages", "torch");
+    for (const home of ["venv", "other-venv", "pyenv/versions/3.12.1", "user"])
+      placeLibtorch(at(home), "2.13.0");
+    const program = (path: string) => {
+      mkdirSync(join(folder, path, ".."), { recursive: true });
+      writeFileSync(join(folder, path), "");
+    };
+    program("other-venv/bin/python3");
+    writeFileSync(join(folder, "other-venv", "pyvenv.cfg"), "");
+    program("pyenv/shims/python3");
+    writeFileSync(join(folder, "pyenv", "version"), "3.12.1\n");
+    program("bare/bin/python3");
+    const env = {
+      VIRTUAL_ENV: join(folder, "venv"),
+      PATH: ["other-venv/bin", "pyenv/shims", "bare/bin"].map((path) => join(folder, path)).join(delimiter),
+      PYTHONUSERBASE: join(folder, "user"),
+    };
+    const found = pythons(env).slice(0, 5);
+    expect(found.map(({ path }) => path)).toEqual([
+      join(folder, at("venv")),
+      join(folder, at("other-venv")),
+      join(folder, at("pyenv/versions/3.12.1")),
+      undefined,
+      join(folder, at("user")),
+    ]);
+    expect(lookAt("VIRTUAL_ENV", found[0]?.path ?? "").libtorch?.version).toBe("2.13.0");
+  });
+
+  it("knows what can be built against, and CUDA's version", () => {
+    const root = placeLibtorch("torch", "2.14.1", ["libtorch.so", "libtorch_cuda.so"]);
+    mkdirSync(join(root, "include", "ATen"), { recursive: true });
+    writeFileSync(join(root, "version.py"), "__version__ = '2.14.1+cu130'\ncuda: Optional[str] = '13.0'\n");
+    expect(lookAt("LIBTORCH", root).libtorch).toMatchObject({
+      headers: true,
+      cuda: true,
+      cudaVersion: "13.0",
+    });
   });
 
   it("refuses what is older than 1.13", () => {

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { bytesField, floatField, message } from "../../src/library/protobuf.ts";
 import { tensorBoardSink } from "../../src/tools/sinks/index.ts";
 import {
   KnownScalar,
@@ -11,7 +12,6 @@ import {
   valueField,
   versionEvent,
 } from "../../src/tools/sinks/tensorboard/summary.ts";
-import { bytesField, floatField, message } from "../../src/tools/sinks/tensorboard/wire.ts";
 import { stamped } from "../events/samples.ts";
 import { recordsOf, scalarsOf } from "./tensorboard-file.ts";
 

@@ -98,6 +98,7 @@ describe("a pattern in linear time", () => {
     ["\\s*x", " ".repeat(20_000), 0],
     ["(?<=a*b.*)c", "a".repeat(5_000) + "c".repeat(5_000), 0],
     ["(.*,){20}P", ",".repeat(5_000), 0],
+    ["(?:a+)+$|b*", `${"a".repeat(20_000)}b`, 20_002],
   ])("ends over a text of thousands of characters: %s", (source, text, numMatches) => {
     expect([...new LinearPattern(source).matches(text)]).toHaveLength(numMatches);
   });

@@ -91,6 +91,4 @@ export function formatSummary(summaries: readonly TensorSummary[]): string {
 }
 
 /** A text cut to its width, with a space before it. */
-function cell(text: string, width: number): string {
-  return ` ${text}`.slice(0, width).padEnd(width);
-}
+const cell = (text: string, width: number): string => ` ${text}`.slice(0, width).padEnd(width);

@@ -9,10 +9,9 @@ const AGAIN_MS = 100;
 const ATTEMPT_MS = 5_000;
 
 /**
- * Finds the address at which other hosts reach this one: that of Gloo's interface (GLOO_SOCKET_IFNAME), else of the
- * interface that leads to the store. Waits until the store listens.
- * @throws {TroupeError} `HOST_MISSING` where nothing listens within the deadline; `LAUNCH_VARIABLES` for an unknown
- * interface
+ * Finds the address at which other hosts reach this one: that of Gloo's interface (GLOO_SOCKET_IFNAME), else of the interface
+ * that leads to the store. Waits until the store listens.
+ * @throws {TroupeError} `HOST_MISSING` where nothing listens within the deadline; `LAUNCH_VARIABLES` for an unknown interface
  */
 export async function ownAddress(master: MasterAddress, deadlineMs: number): Promise<string> {
   const used = await addressTowards(master, deadlineMs);

@@ -1,24 +1,12 @@
 import type { TensorRef } from "../../compute/tensor/index.ts";
 import type { JobConfig, LossWeights, StepSamples } from "../../job/index.ts";
-import type {
-  BatchReader,
-  BatchRefs,
-  DatasetFacts,
-  FileMarks,
-  Fingerprint,
-  SampleRange,
-  Scores,
-  Split,
-} from "../../library/data/index.ts";
+import type * as data from "../../library/data/index.ts";
 import type { ModuleTexts } from "../../runtime/module-texts.ts";
 
 /** A batch and what its losses count for. */
 export interface DealtBatch {
-  readonly tensors: BatchRefs;
-  /**
-   * Counts that the batch's losses are means over; for a batch of a training step, its share in the step (see
-   * `sharesOf`).
-   */
+  readonly tensors: data.BatchRefs;
+  /** Counts that the batch's losses are means over; for a batch of a training step, its share in the step (see `sharesOf`). */
   readonly weight: LossWeights;
   /** Where the dataset counts tokens. */
   readonly numTokens?: number | undefined;
@@ -27,34 +15,34 @@ export interface DealtBatch {
 }
 
 /** The samples of a batch, and what the batch is for. */
-export interface BatchRequest extends SampleRange {
+export interface BatchRequest extends data.SampleRange {
   /** The step that trains on it; left out for an evaluation. */
   readonly step?: StepSamples;
 }
 
 /** A request for a batch, and the reader that makes it. */
-export type BatchOrder = BatchRequest & BatchReader;
+export type BatchOrder = BatchRequest & data.BatchReader;
 
 /** Answer to {@link FeederProtocol.open}. Plain data. */
 export interface OpenedData {
-  readonly facts: DatasetFacts;
-  readonly splits: Readonly<Record<string, Split>>;
+  readonly facts: data.DatasetFacts;
+  readonly splits: Readonly<Record<string, data.Split>>;
   /** Identifies the samples; `later` where computing it takes long. */
-  readonly fingerprint: Fingerprint | "later";
+  readonly fingerprint: data.Fingerprint | "later";
   /** The files that were read, with their marks from then. */
-  readonly files: FileMarks;
+  readonly files: data.FileMarks;
 }
 
 /** Identifies data. Plain data. */
 export interface KnownData {
-  readonly fingerprint: Fingerprint;
-  readonly files: FileMarks;
+  readonly fingerprint: data.Fingerprint;
+  readonly files: data.FileMarks;
 }
 
 /** The data that a run began with; data opened later must be the same. Plain data. */
 export interface BegunData extends Pick<OpenedData, "facts" | "splits" | "files"> {
   /** Left out until it is computed. */
-  readonly fingerprint?: Fingerprint | undefined;
+  readonly fingerprint?: data.Fingerprint | undefined;
   /** Whether computing the fingerprint takes long. */
   readonly isSlow: boolean;
 }
@@ -72,7 +60,7 @@ export const splitOf = (call: number) => `call ${call}`;
 export type RowRefs = Readonly<Record<string, TensorRef>>;
 
 /** The batch of a live model's call: its samples, or a range of the dataset's. */
-export type CallBatch = { readonly tensors: BatchRefs } | { readonly range: SampleRange };
+export type CallBatch = { readonly tensors: data.BatchRefs } | { readonly range: data.SampleRange };
 
 /**
  * Opens a job's data and serves batches by position. It keeps no position of its own, so that it can be restarted. It
@@ -111,7 +99,7 @@ export type FeederProtocol = {
     out: Record<string, never>;
   };
   /** Scores an evaluation's rows for all `numSamples` samples, and then drops them. */
-  score: { in: EvaluationName & { readonly numSamples: number }; out: Scores };
+  score: { in: EvaluationName & { readonly numSamples: number }; out: data.Scores };
 };
 
 /** Arguments of a new feeder. */

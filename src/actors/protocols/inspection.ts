@@ -39,9 +39,8 @@ export interface InspectedUpdate {
 export interface HeldMemory {
   readonly rank: number;
   /**
-   * By kind: "parameters", "master", "optimizer", "gradients", "activations", "snapshot", "staging", "offload", and
-   * "working" for a shard's short-lived tensors. Gathered parameters that several ranks of a process share count for
-   * the first of them.
+   * By kind: "parameters", "master", "optimizer", "gradients", "activations", "snapshot", "staging", "offload", and "working" for
+   * a shard's short-lived tensors. Gathered parameters that several ranks of a process share count for the first of them.
    */
   readonly byKind: Readonly<Record<string, TagUse>>;
 }

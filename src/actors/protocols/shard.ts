@@ -101,8 +101,7 @@ export interface StepUpdated {
 /** Losses of one rank's forwards in a step. */
 export interface StepScored {
   /**
-   * Loss of each micro-batch, on ranks that report losses; on a device, which has yet to compute them, float64
-   * [micro-batches].
+   * Loss of each micro-batch, on ranks that report losses; on a device, which has yet to compute them, float64 [micro-batches].
    */
   readonly lossesNats: readonly number[] | TensorRef;
   /** Names of parameters that the step does not train; left out where they are those of the step before. */

@@ -1,14 +1,7 @@
 import { BusyTime, type FlatBlock, type ShardStore } from "../../compute/parallel/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { heldBy, ShardHistograms, ShardInspection } from "../inspect/index.ts";
-import type {
-  BlockUpdated,
-  HistogramPart,
-  InspectedPart,
-  InspectedUpdate,
-  StepBegun,
-  StepUpdated,
-} from "../protocols/index.ts";
+import type * as protocol from "../protocols/index.ts";
 import type { ParameterPaging } from "../state/paging/index.ts";
 import type { JudgedGradient } from "./reduce/gradient-statistics.ts";
 
@@ -28,14 +21,14 @@ export class ShardStep {
   /** One promise for each ordered block update, settled once the block is complete. */
   readonly updates: Promise<void>[] = [];
   #updateMs = 0;
-  readonly #inspectedUpdates: InspectedUpdate[] = [];
+  readonly #inspectedUpdates: protocol.InspectedUpdate[] = [];
   readonly #ledger: boolean;
   readonly #inspection: ShardInspection;
   readonly #buckets: ShardHistograms | undefined;
-  #inspected: readonly InspectedPart[] = [];
-  #histograms: readonly HistogramPart[] = [];
+  #inspected: readonly protocol.InspectedPart[] = [];
+  #histograms: readonly protocol.HistogramPart[] = [];
 
-  constructor(rank: number, store: ShardStore, begun: StepBegun) {
+  constructor(rank: number, store: ShardStore, begun: protocol.StepBegun) {
     this.learningRates = begun.learningRates;
     this.inspectUpdates = begun.inspectUpdates;
     this.#ledger = begun.ledger;
@@ -59,12 +52,12 @@ export class ShardStep {
     this.#histograms = (await this.#buckets?.parts(layouts, divisor, paging)) ?? [];
   }
 
-  hasUpdated({ updateMs, inspected }: BlockUpdated): void {
+  hasUpdated({ updateMs, inspected }: protocol.BlockUpdated): void {
     this.#updateMs += updateMs;
     this.#inspectedUpdates.push(...inspected);
   }
 
-  ended(run: string, rank: number, lossScale: number | undefined): StepUpdated {
+  ended(run: string, rank: number, lossScale: number | undefined): protocol.StepUpdated {
     return {
       gradientNorm: this.judged?.norm ?? Number.NaN,
       skipped: this.judged?.skipped ?? false,
@@ -94,7 +87,7 @@ export class ShardSteps {
     return this.#latest;
   }
 
-  begin(step: number, begun: StepBegun, store: ShardStore): void {
+  begin(step: number, begun: protocol.StepBegun, store: ShardStore): void {
     this.#latest = step;
     this.#underWay.set(step, new ShardStep(this.#rank, store, begun));
   }

@@ -1,32 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Access } from "../../compute/offload/index.ts";
 import type { DeviceScales } from "../../compute/optim/index.ts";
-import {
-  checkTrainedAlike,
-  type FlatBlock,
-  holdersOf,
-  isUpdated,
-  keepsState,
-  offloadedBlocks,
-  type ShardStore,
-  StepCounter,
-  savesPart,
-} from "../../compute/parallel/index.ts";
+import * as parallel from "../../compute/parallel/index.ts";
 import { attach, hold, shareRef, Tensor, type TensorRef } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
 import { reportActivity } from "../inspect/index.ts";
-import type {
-  BlockUpdate,
-  Gathered,
-  OffloadProtocol,
-  ShardPlan,
-  ShardProtocol,
-  SnapshotProtocol,
-  StepBegun,
-  StepScored,
-  StepUpdated,
-} from "../protocols/index.ts";
+import type * as protocol from "../protocols/index.ts";
 import { type ShardPaging, whilePinned } from "../state/paging/index.ts";
 import { FrozenFlags } from "./frozen-flags.ts";
 import type { ShardGroups } from "./group/shard-groups.ts";
@@ -42,10 +22,10 @@ import { maySkipUpdates, OptimizerClock } from "./update/optimizer-clock.ts";
 
 /** A shard's position and the parts that it works with. */
 export interface ShardPlace {
-  readonly context: ActorContext<ShardProtocol>;
+  readonly context: ActorContext<protocol.ShardProtocol>;
   readonly rank: number;
   /** Where it may offload optimizer state. */
-  readonly offload: ActorRef<OffloadProtocol> | undefined;
+  readonly offload: ActorRef<protocol.OffloadProtocol> | undefined;
   readonly groups: ShardGroups;
   readonly paging: ShardPaging;
 }
@@ -59,22 +39,22 @@ const NOT_CLIPPED: ClipFactors = { all: 1 };
  * complete gradient are needed, a block is updated as soon as it is reduced.
  */
 export class Shard {
-  readonly #context: ActorContext<ShardProtocol>;
+  readonly #context: ActorContext<protocol.ShardProtocol>;
   readonly #rank: number;
-  readonly #plan: ShardPlan;
+  readonly #plan: protocol.ShardPlan;
   readonly #groups: ShardGroups;
   readonly #paging: ShardPaging;
   /** Parameters and gradients. */
-  readonly #store: ShardStore;
+  readonly #store: parallel.ShardStore;
   readonly #stateStore: OptimizerStateStore;
   readonly #statistics: GlobalGradientStatistics;
   readonly #clock: OptimizerClock;
   readonly #steps: ShardSteps;
   /** By block, the step whose parameters every rank has written. */
-  readonly #complete: readonly StepCounter[];
+  readonly #complete: readonly parallel.StepCounter[];
   readonly flags = new FrozenFlags();
   /** The number of steps whose updates are all made here and whose norm is known. */
-  readonly #ended = new StepCounter();
+  readonly #ended = new parallel.StepCounter();
   /** Delays the end of reductions, in experiments that ask for it. */
   readonly #delayed: Turns | undefined;
   /** Indices of the blocks that were declared frozen and for which the optimizers now keep state. */
@@ -82,10 +62,10 @@ export class Shard {
   readonly #updateAccess: Access;
 
   private constructor(
-    plan: ShardPlan,
+    plan: protocol.ShardPlan,
     { context, rank, groups, paging }: ShardPlace,
     steps: ShardSteps,
-    store: ShardStore,
+    store: parallel.ShardStore,
     stateStore: OptimizerStateStore,
   ) {
     const { reduceMs } = plan.execution.slowdown;
@@ -99,16 +79,16 @@ export class Shard {
     this.#steps = steps;
     this.#statistics = new GlobalGradientStatistics(plan, rank, store, groups);
     this.#clock = new OptimizerClock(plan);
-    this.#complete = plan.layouts.map(() => new StepCounter());
+    this.#complete = plan.layouts.map(() => new parallel.StepCounter());
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
     const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
-    const kept = plan.layouts.filter((layout) => keepsState(layout, progress));
+    const kept = plan.layouts.filter((layout) => parallel.keepsState(layout, progress));
     this.#kept = new Set(kept.map(({ index }) => index));
     this.#updateAccess = updateAccessOf(plan);
   }
 
   /** Makes the memory of every block and of the state, together with the block's other ranks; all still to be filled. */
-  static async place(plan: ShardPlan, place: ShardPlace): Promise<Shard> {
+  static async place(plan: protocol.ShardPlan, place: ShardPlace): Promise<Shard> {
     const { context, rank, offload, groups, paging } = place;
     const steps = new ShardSteps(rank);
     const { store, owned } = await placeBlocks(plan, {
@@ -118,7 +98,7 @@ export class Shard {
       onTransfer: (block, direction, beginMs) =>
         reportActivity(context, direction, { step: steps.latest, block }, beginMs),
     });
-    const share = (update: BlockUpdate, round: number, value: Tensor) =>
+    const share = (update: protocol.BlockUpdate, round: number, value: Tensor) =>
       shareUpdate(plan, rank, groups, update, round, value);
     const stateStore = stateStoreOf(plan, owned, { rank, shard: context.self, offload, share, paging });
     return new Shard(plan, place, steps, store, stateStore);
@@ -137,7 +117,7 @@ export class Shard {
   }
 
   /** Begins a step with its learning rates and inspections. */
-  begin(step: number, begun: StepBegun): void {
+  begin(step: number, begun: protocol.StepBegun): void {
     this.#steps.begin(step, begun, this.#store);
     this.flags.begin(step, begun.frozen);
   }
@@ -148,18 +128,18 @@ export class Shard {
    * @param shards - of the world, in rank order
    * @throws {TroupeError} `PARAMETER_TRAINABLE`
    */
-  async agree(step: number, shards: readonly ActorRef<ShardProtocol>[]): Promise<void> {
+  async agree(step: number, shards: readonly ActorRef<protocol.ShardProtocol>[]): Promise<void> {
     const { deadlineMs } = this.#plan.execution;
     const told = this.#plan.peers.together.map(async (rank) => {
       if (rank === this.#rank) return [rank, await this.flags.at(step)] as const;
-      const peer = shards[rank] as ActorRef<ShardProtocol>;
+      const peer = shards[rank] as ActorRef<protocol.ShardProtocol>;
       return [rank, (await peer.ask("frozen", { step }, { deadlineMs })).frozen] as const;
     });
-    checkTrainedAlike(step, new Map(await Promise.all(told)));
+    parallel.checkTrainedAlike(step, new Map(await Promise.all(told)));
   }
 
   /** Answers once the block's parameters of `step` are complete and in memory. */
-  async gather(step: number, block: number): Promise<Gathered> {
+  async gather(step: number, block: number): Promise<protocol.Gathered> {
     await this.#completed(block).until(step);
     // A host that runs a complete step ahead of its device keeps the last step's gradients beside the next one's activations:
     // the last layer waits until the device has made the step's updates. The layers before it are its work meanwhile.
@@ -201,18 +181,20 @@ export class Shard {
   }
 
   /** The rank's forwards of a step are made: takes its losses, if it sends them, and the names that the step trains. */
-  scored(step: number, scored: StepScored): Promise<void> {
+  scored(step: number, scored: protocol.StepScored): Promise<void> {
     return unlessAborted(this.#scored(step, scored));
   }
 
-  async #scored(step: number, { lossesNats, frozen, ...called }: StepScored): Promise<void> {
+  async #scored(step: number, { lossesNats, frozen, ...called }: protocol.StepScored): Promise<void> {
     const progress = this.#steps.at(step);
     progress.learningRates = called.learningRates ?? progress.learningRates;
     if (called.numMicroBatches !== undefined) this.#clock.count(step, called.numMicroBatches);
     if (frozen !== undefined) this.#clock.freeze(step, frozen);
     this.#clock.scored(step);
     progress.lossesNats = "kind" in lossesNats ? hold(() => attach(lossesNats)) : lossesNats;
-    progress.updated = this.#plan.layouts.filter((layout) => isUpdated(layout, this.#clock.frozenAt(step)));
+    progress.updated = this.#plan.layouts.filter((layout) =>
+      parallel.isUpdated(layout, this.#clock.frozenAt(step)),
+    );
     if (!maySkipUpdates(this.#plan)) this.#passOver(step, progress.updated);
     // A stage with everything frozen has nothing to reduce, and still takes part in the global exchange.
     if (progress.updated.length === 0) await this.#end(step, progress);
@@ -222,12 +204,12 @@ export class Shard {
    * An offload actor's share of an exchange that an update asks of all ranks.
    * @returns all shares, in rank order; the caller's
    */
-  share(update: BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
+  share(update: protocol.BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
     return shareUpdate(this.#plan, this.#rank, this.#groups, update, round, value);
   }
 
   /** Answers once every block has been updated for `step`. */
-  async finish(step: number): Promise<StepUpdated | undefined> {
+  async finish(step: number): Promise<protocol.StepUpdated | undefined> {
     await this.#ended.until(step + 1);
     if (!this.#ended.has(step + 1)) return undefined;
     const progress = this.#steps.at(step);
@@ -244,9 +226,11 @@ export class Shard {
   }
 
   /** Has the state that follows `step` copied to the checkpointer, each block before its next update. */
-  async snapshot(step: number, checkpointer: ActorRef<SnapshotProtocol>): Promise<void> {
+  async snapshot(step: number, checkpointer: ActorRef<protocol.SnapshotProtocol>): Promise<void> {
     const { layouts, generation } = this.#plan;
-    const blocks = layouts.filter((layout) => savesPart(layout, this.#rank)).map(({ index }) => index);
+    const blocks = layouts
+      .filter((layout) => parallel.savesPart(layout, this.#rank))
+      .map(({ index }) => index);
     this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
     // One rank reports for all.
     if (this.#rank === 0) this.#clock.reportAfter(step, checkpointer);
@@ -298,10 +282,10 @@ export class Shard {
   }
 
   /** The order of updates that begin together: blocks of the offload actor first, then this shard's in forward order. */
-  #updateOrder(updated: readonly FlatBlock[]): number[] {
+  #updateOrder(updated: readonly parallel.FlatBlock[]): number[] {
     const { layouts, offload } = this.#plan;
     const offloaded =
-      offload.optimizer === undefined ? [] : offloadedBlocks(layouts, offload.optimizer.ratio);
+      offload.optimizer === undefined ? [] : parallel.offloadedBlocks(layouts, offload.optimizer.ratio);
     const blocks = updated.map(({ index }) => index);
     return [
       ...offloaded.filter((block) => blocks.includes(block)),
@@ -310,7 +294,7 @@ export class Shard {
   }
 
   /** Blocks that a step does not change are complete for the next one as they are. */
-  #passOver(step: number, updated: readonly FlatBlock[]): void {
+  #passOver(step: number, updated: readonly parallel.FlatBlock[]): void {
     if (updated.length === this.#plan.layouts.length) return;
     for (const layout of this.#plan.layouts) {
       if (updated.includes(layout)) continue;
@@ -393,26 +377,26 @@ export class Shard {
     this.#completed(block).reach(step);
   }
 
-  #completed(block: number): StepCounter {
-    return this.#complete[block] as StepCounter;
+  #completed(block: number): parallel.StepCounter {
+    return this.#complete[block] as parallel.StepCounter;
   }
 
-  #layoutOf(block: number): FlatBlock {
-    return this.#plan.layouts[block] as FlatBlock;
+  #layoutOf(block: number): parallel.FlatBlock {
+    return this.#plan.layouts[block] as parallel.FlatBlock;
   }
 }
 
 /** Exchanges what an update asks of all ranks that hold some of the block's parameters. @returns their values, in rank order */
 async function shareUpdate(
-  { layouts }: ShardPlan,
+  { layouts }: protocol.ShardPlan,
   rank: number,
   groups: ShardGroups,
-  { step, block }: BlockUpdate,
+  { step, block }: protocol.BlockUpdate,
   round: number,
   value: Tensor,
 ): Promise<readonly Tensor[]> {
-  const layout = layouts[block] as FlatBlock;
-  const ranks = holdersOf(layout, rank);
+  const layout = layouts[block] as parallel.FlatBlock;
+  const ranks = parallel.holdersOf(layout, rank);
   if (ranks.length === 1) return [value];
   return groups.of(ranks).allGather(`update/${step}/${layout.name}/${round}`, value);
 }
@@ -446,7 +430,7 @@ function disposeScales({ all, own }: DeviceScales): void {
 }
 
 /** With separate masters rounded to nearest, an update needs nothing of the parameters that the ranks read. */
-function updateAccessOf({ precision, optimizers }: ShardPlan): Access {
+function updateAccessOf({ precision, optimizers }: protocol.ShardPlan): Access {
   const isStochastic = optimizers.some(({ rounding }) => rounding !== undefined);
   return precision.weights === "float32" || isStochastic ? "change" : "overwrite";
 }

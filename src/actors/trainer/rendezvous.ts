@@ -1,10 +1,5 @@
 import { randomUUID } from "node:crypto";
-import {
-  abortGroup,
-  type CarrierName,
-  type GroupPlan,
-  type Reduction,
-} from "../../compute/collectives/index.ts";
+import * as collectives from "../../compute/collectives/index.ts";
 import type { MeshShape } from "../../compute/parallel/index.ts";
 import { temporaryRoot } from "../../errors/untrusted/index.ts";
 import { makeOwnedFolder, removeOwnedFolder } from "../../runtime/index.ts";
@@ -13,8 +8,8 @@ import { groupNamesOf } from "../engine/rank/index.ts";
 /** The layout of a world's ranks, and the transport of their tensors. */
 export interface WorldOptions {
   readonly mesh: MeshShape;
-  readonly carrier: CarrierName;
-  readonly reduction: Reduction;
+  readonly carrier: collectives.CarrierName;
+  readonly reduction: collectives.Reduction;
 }
 
 /**
@@ -22,11 +17,11 @@ export interface WorldOptions {
  * waits for it in native code would not notice otherwise.
  */
 export class Rendezvous implements AsyncDisposable {
-  readonly groups: GroupPlan;
+  readonly groups: collectives.GroupPlan;
   readonly #mesh: MeshShape;
   readonly #folder: string | undefined;
 
-  private constructor(groups: GroupPlan, mesh: MeshShape, folder: string | undefined) {
+  private constructor(groups: collectives.GroupPlan, mesh: MeshShape, folder: string | undefined) {
     this.groups = groups;
     this.#mesh = mesh;
     this.#folder = folder;
@@ -50,12 +45,11 @@ export class Rendezvous implements AsyncDisposable {
   }
 
   /**
-   * Aborts the groups of a generation whose `actor` has ended or is about to, so that ranks in this process stop
-   * waiting for it.
+   * Aborts the groups of a generation whose `actor` has ended or is about to, so that ranks in this process stop waiting for it.
    */
   ended(actor: string, generation: number): void {
     for (const name of groupNamesOf(this.groups, this.#mesh, generation))
-      abortGroup(name, `${actor} has ended`);
+      collectives.abortGroup(name, `${actor} has ended`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -228,14 +228,13 @@ export class Runtime implements AsyncDisposable {
   /** @throws {TroupeError} `RUN_IN_PROGRESS` during a run and after the end */
   #refuseBusy(): void {
     if (this.#stopped) throw stopped("runtime", "RUN_IN_PROGRESS");
-    if (this.#run !== undefined || this.#beginning !== undefined) {
+    if (this.#run !== undefined || this.#beginning !== undefined)
       throw new TroupeError("RUN_IN_PROGRESS", {
         where: "runtime",
         expected: "one run at a time",
         got: "a second",
         hint: "await the first, or close its model",
       });
-    }
   }
 
   /**
@@ -416,8 +415,7 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Each rank's memory by kind at the end of the next granted step, and its peak: the bytes that tensors asked the allocator
-   * for.
+   * Each rank's memory by kind at the end of the next granted step, and its peak: the bytes that tensors asked the allocator for.
    * @throws {TroupeError} `INSPECTION_OVER` if no further step comes
    */
   async inspectMemory(): Promise<readonly HeldMemory[]> {

@@ -50,12 +50,7 @@ export async function settleJob(
 ): Promise<SettledJob> {
   const { training, execution, precision } = settings;
   const { deadlineMs } = execution;
-  const loader = await JobLoader.start({
-    system,
-    jobUrl,
-    name: nameOfJob(jobUrl),
-    deadlineMs,
-  });
+  const loader = await JobLoader.start({ system, jobUrl, name: nameOfJob(jobUrl), deadlineMs });
   const job = await loadJob(jobUrl);
   const before =
     training.resume === undefined

@@ -39,10 +39,7 @@ export class SharedSystem {
     this.#settings = settings;
   }
 
-  /**
-   * Opens a part, which its owner stops.
-   * @param hosts - the other hosts, for the first part
-   */
+  /** Opens a part, which its owner stops. @param hosts - the other hosts, for the first part */
   part(options: PartOptions, hosts?: SystemHosts): ActorSystem {
     this.#parts = this.#parts.filter(({ isStopped }) => !isStopped);
     const [open] = this.#parts;
@@ -57,10 +54,7 @@ export class SharedSystem {
     return new ActorSystem({
       ...options,
       preload: preloadOf[layout.carrier],
-      messaging: {
-        traceEvery: telemetry.traceEvery,
-        ...(isApart && { maxFrameBytes: MAX_PART_BYTES }),
-      },
+      messaging: { traceEvery: telemetry.traceEvery, ...(isApart && { maxFrameBytes: MAX_PART_BYTES }) },
       ...(isApart && { network: OWN_HOST }),
       ...hosts,
     });

@@ -6,15 +6,9 @@ import { finished, PendingWork, type Work } from "./work.ts";
 export type Backend = "local" | "gloo" | "nccl";
 
 /** `Kind` of `native/comm/operation.h`. */
+// biome-ignore format: a list
 const kinds = {
-  allReduce: 0,
-  allGather: 1,
-  reduceScatter: 2,
-  broadcast: 3,
-  reduce: 4,
-  allToAll: 5,
-  barrier: 6,
-  send: 7,
+  allReduce: 0, allGather: 1, reduceScatter: 2, broadcast: 3, reduce: 4, allToAll: 5, barrier: 6, send: 7,
   recv: 8,
 } as const;
 
@@ -88,16 +82,14 @@ export class Communicator implements Disposable {
   }
 
   /**
-   * Concatenates the ranks' inputs along dim 0, in rank order, on every rank. Dim 0 of `output` is `size` times that of
-   * `input`.
+   * Concatenates the ranks' inputs along dim 0, in rank order, on every rank. Dim 0 of `output` is `size` times that of `input`.
    */
   allGather(output: Tensor, input: Tensor): Work {
     return this.#issue("allGather", output, input);
   }
 
   /**
-   * Reduces all inputs and gives each rank its share of dim 0, in rank order. Dim 0 of `input` is `size` times that of
-   * `output`.
+   * Reduces all inputs and gives each rank its share of dim 0, in rank order. Dim 0 of `input` is `size` times that of `output`.
    */
   reduceScatter(output: Tensor, input: Tensor, op: ReduceOp = "sum"): Work {
     return this.#issue("reduceScatter", output, input, reductionCode(op));
@@ -161,8 +153,7 @@ export class Communicator implements Disposable {
   }
 
   /**
-   * Leaves the group. Ranks that still need this one get `COLLECTIVE_ABORTED`. Idempotent; also done at the end of the
-   * thread.
+   * Leaves the group. Ranks that still need this one get `COLLECTIVE_ABORTED`. Idempotent; also done at the end of the thread.
    */
   close(): void {
     native().closeCommunicator(this.number);
@@ -232,6 +223,4 @@ export function abortGroup(name: string, reason: string): number {
   return native().abortGroup(name, reason);
 }
 
-function workOf(number: number): Work {
-  return number === 0 ? finished : new PendingWork(number);
-}
+const workOf = (number: number): Work => (number === 0 ? finished : new PendingWork(number));

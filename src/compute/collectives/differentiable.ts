@@ -20,8 +20,7 @@ export function reduceFromGroup(x: Tensor, comm: Communicator): Tensor {
 }
 
 /**
- * Concatenates all ranks' `x` along `dim`; backward: this rank's slice. Correct if every rank computes the same from the
- * result.
+ * Concatenates all ranks' `x` along `dim`; backward: this rank's slice. Correct if every rank computes the same from the result.
  */
 export function gatherFromGroup(x: Tensor, comm: Communicator, dim: number): Tensor {
   return ops.troupe.gatherFromGroup(x, comm.number, dim);

@@ -35,8 +35,7 @@ export interface GroupPlan {
    */
   readonly rendezvous: string | undefined;
   /**
-   * Address of the store of each host in this generation, as in {@link rendezvous}. If given, groups use these stores
-   * instead.
+   * Address of the store of each host in this generation, as in {@link rendezvous}. If given, groups use these stores instead.
    */
   readonly stores?: Readonly<Record<number, string>>;
 }

@@ -12,8 +12,7 @@ export interface Work {
   wait(): void;
   /**
    * Waits like {@link wait} without blocking the event loop.
-   * @throws {TroupeError} as {@link wait}; `COLLECTIVE_ARGUMENT` for work of `local`, which its ranks carry out while they
-   *   wait
+   * @throws {TroupeError} as {@link wait}; `COLLECTIVE_ARGUMENT` for work of `local`, which its ranks carry out while they wait
    */
   ended(): Promise<void>;
   /** Whether {@link wait} would return, or throw, without blocking. */

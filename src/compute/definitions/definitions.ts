@@ -56,6 +56,4 @@ export class Definitions<T> {
   }
 }
 
-function keyOf({ module, name }: DefinedIn): string {
-  return `${module} ${name}`;
-}
+const keyOf = ({ module, name }: DefinedIn): string => `${module} ${name}`;

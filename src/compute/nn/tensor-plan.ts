@@ -1,6 +1,5 @@
 /**
- * The part of an activation that a tensor-parallel rank has: all of it, its share of the positions, or its share of the
- * features.
+ * The part of an activation that a tensor-parallel rank has: all of it, its share of the positions, or its share of the features.
  */
 export type Held = "replicated" | "sequence" | "split";
 

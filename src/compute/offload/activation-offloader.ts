@@ -52,8 +52,7 @@ export class ActivationOffloader {
 
   /**
    * @param directory - a directory on the disk to use
-   * @param options - `deadlineMs`: how long the disk may take for one storage; `leastBytes`: smaller storages are not
-   *   offloaded
+   * @param options - `deadlineMs`: how long the disk may take for one storage; `leastBytes`: smaller storages are not offloaded
    */
   constructor(
     directory: string,

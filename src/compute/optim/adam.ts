@@ -135,32 +135,19 @@ export const adam: OptimizerKind<AdamSpec> = {
     const kinds = ["exp_avg", "exp_avg_sq"];
     return fusedRule(spec, kinds, (stretch, { ends, learningRates, weightDecays }, step) => {
       const isHeld = step.updateIndex <= holdSteps;
+      // biome-ignore format: the arguments of a kernel
       kernels[kind](
-        stretch.master,
-        stateTensor(stretch, "exp_avg"),
-        stateTensor(stretch, "exp_avg_sq"),
-        stretch.gradient,
-        stretch.lowPrecision,
-        ends,
-        isHeld ? learningRates.map(() => 0) : learningRates,
-        weightDecays,
-        betas[0],
-        betas[1],
-        eps,
-        step.updateIndex,
-        step.gradientScale,
-        step.scale,
+        stretch.master, stateTensor(stretch, "exp_avg"), stateTensor(stretch, "exp_avg_sq"),
+        stretch.gradient, stretch.lowPrecision, ends, isHeld ? learningRates.map(() => 0) : learningRates,
+        weightDecays, betas[0], betas[1], eps, step.updateIndex, step.gradientScale, step.scale,
       );
     });
   },
   reference(spec, update) {
     const { value, gradient, weightDecay } = update;
     const lr = update.step <= (spec.holdSteps ?? 0) ? 0 : update.lr;
-    if (spec.kind === "adam") {
-      value.sub_(adamDirection(update, gradient.add(value, weightDecay), spec), lr);
-    } else {
-      value.mul_(1 - lr * weightDecay).sub_(adamDirection(update, gradient, spec), lr);
-    }
+    if (spec.kind === "adam") value.sub_(adamDirection(update, gradient.add(value, weightDecay), spec), lr);
+    else value.mul_(1 - lr * weightDecay).sub_(adamDirection(update, gradient, spec), lr);
   },
 };
 

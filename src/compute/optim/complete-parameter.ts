@@ -89,6 +89,4 @@ function eachPiece(
   }
 }
 
-function numbersOf(values: Tensor): Float64Array {
-  return values.toTypedArray() as Float64Array;
-}
+const numbersOf = (values: Tensor): Float64Array => values.toTypedArray() as Float64Array;

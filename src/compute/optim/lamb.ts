@@ -62,18 +62,11 @@ function rule(spec: LAMBSpec): OwnRule {
         const ofStretch = segmentsOf(stretch, groups, step);
         segments.push(ofStretch);
         scope(() => {
+          // biome-ignore format: the arguments of a kernel
           ops.troupe.lambDirection_(
-            stretch.gradient,
-            stretch.master,
-            stateTensor(stretch, "exp_avg"),
-            stateTensor(stretch, "exp_avg_sq"),
-            ofStretch.ends,
-            ofStretch.weightDecays,
-            betas[0],
-            betas[1],
-            eps,
-            step.updateIndex,
-            scale,
+            stretch.gradient, stretch.master, stateTensor(stretch, "exp_avg"),
+            stateTensor(stretch, "exp_avg_sq"), ofStretch.ends, ofStretch.weightDecays, betas[0], betas[1],
+            eps, step.updateIndex, scale,
           );
         });
       }

@@ -48,18 +48,10 @@ export const lion: OptimizerKind<LionSpec> = {
   rule: (spec) => {
     const { betas } = spec;
     return fusedRule(spec, ["exp_avg"], (stretch, { ends, learningRates, weightDecays }, step) => {
+      // biome-ignore format: the arguments of a kernel
       ops.troupe.lion_(
-        stretch.master,
-        stateTensor(stretch, "exp_avg"),
-        stretch.gradient,
-        stretch.lowPrecision,
-        ends,
-        learningRates,
-        weightDecays,
-        betas[0],
-        betas[1],
-        step.gradientScale,
-        step.scale,
+        stretch.master, stateTensor(stretch, "exp_avg"), stretch.gradient, stretch.lowPrecision, ends,
+        learningRates, weightDecays, betas[0], betas[1], step.gradientScale, step.scale,
       );
     });
   },

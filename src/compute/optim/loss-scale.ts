@@ -96,11 +96,7 @@ const LARGEST_SCALE = 2 ** 127;
 function rulesOf(rule: LossScaleRule): Rules {
   switch (rule.kind) {
     case "static":
-      return {
-        initial: start(rule.scale, 0),
-        overflow: (state) => state,
-        good: (state) => state,
-      };
+      return { initial: start(rule.scale, 0), overflow: (state) => state, good: (state) => state };
     case "bmtrain":
       return bmtrain(rule);
     case "megatron":

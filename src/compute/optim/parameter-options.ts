@@ -32,14 +32,9 @@ export interface OptimizerOptions {
   readonly only?: RegExp;
 }
 
+// biome-ignore format: a list
 const commonNames: NamesOf<OptimizerOptions> = {
-  lr: true,
-  weightDecay: true,
-  decay: true,
-  groups: true,
-  maximize: true,
-  clipNorm: true,
-  only: true,
+  lr: true, weightDecay: true, decay: true, groups: true, maximize: true, clipNorm: true, only: true,
 };
 
 /** An optimizer's default options. Names every option that it takes besides those of every optimizer. */

@@ -68,20 +68,11 @@ export const sgd: OptimizerKind<SGDSpec> = {
     const { momentum, dampening, nesterov } = spec;
     const kinds = momentum === 0 ? [] : ["momentum_buffer"];
     return fusedRule(spec, kinds, (stretch, { ends, learningRates, weightDecays }, step) => {
+      // biome-ignore format: the arguments of a kernel
       ops.troupe.sgd_(
-        stretch.master,
-        momentum === 0 ? undefined : stateTensor(stretch, "momentum_buffer"),
-        stretch.gradient,
-        stretch.lowPrecision,
-        ends,
-        learningRates,
-        weightDecays,
-        momentum,
-        dampening,
-        nesterov,
-        step.updateIndex,
-        step.gradientScale,
-        step.scale,
+        stretch.master, momentum === 0 ? undefined : stateTensor(stretch, "momentum_buffer"),
+        stretch.gradient, stretch.lowPrecision, ends, learningRates, weightDecays, momentum, dampening,
+        nesterov, step.updateIndex, step.gradientScale, step.scale,
       );
     });
   },

@@ -23,9 +23,8 @@ export interface BesideCopy {
 }
 
 /**
- * Begins to copy all elements between the host and a device, in a stream of its own, behind what this thread has given the
- * device so far. Until it is made, `into` must not be read and `from` must not be written; memory of the device may be given up at
- * once.
+ * Begins to copy all elements between the host and a device, in a stream of its own, behind what this thread has given the device
+ * so far. Until it is made, `into` must not be read and `from` must not be written; memory of the device may be given up at once.
  * @param into - contiguous, of the dtype and the number of elements of `from`, as that is
  * @throws {TroupeError} `TENSOR_ARGUMENT` unless one is the host's and the other a device's
  */

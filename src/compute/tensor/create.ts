@@ -97,9 +97,7 @@ export function arange(
   return onDevice(options.device, () => ops.arange(start, end, step, dtype));
 }
 
-function sizes(shape: Shape): readonly number[] {
-  return typeof shape === "number" ? [shape] : shape;
-}
+const sizes = (shape: Shape): readonly number[] => (typeof shape === "number" ? [shape] : shape);
 
 function fromArray(data: TypedArray, dtype: DType, shape: readonly number[]): Tensor {
   const numel = numelOf(shape);

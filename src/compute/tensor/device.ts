@@ -11,14 +11,9 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number];
 const NAMED = new RegExp(`^(?:${DEVICE_KINDS.join("|")})(?::\\d{1,3})?$`);
 
 /** Whether a text is the name of a device, which this machine need not have: `cpu`, `cuda:1`, or `cuda`, which is `cuda:0`. */
-function namesDevice(text: string): boolean {
-  return text === "cpu" || NAMED.test(text);
-}
+const namesDevice = (text: string): boolean => text === "cpu" || NAMED.test(text);
 
-/**
- * Parses the name of a device; a missing number is 0.
- * @throws {TroupeError} `DEVICE_UNAVAILABLE` for any other text
- */
+/** Parses the name of a device; a missing number is 0. @throws {TroupeError} `DEVICE_UNAVAILABLE` for any other text */
 export function parseDevice(text: string): Device {
   if (!namesDevice(text))
     throw new TroupeError("DEVICE_UNAVAILABLE", {

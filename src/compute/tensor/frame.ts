@@ -10,6 +10,21 @@ export let call = (operator: number): number => {
   return call(operator);
 };
 
+/**
+ * Makes {@link call} go through `around`, which gets the operator's number and runs it by `run`.
+ * @returns a function that ends this
+ */
+export function aroundCalls(
+  around: (operator: number, run: (operator: number) => number) => number,
+): () => void {
+  const before = call;
+  const run = native().call;
+  call = (operator) => around(operator, run);
+  return () => {
+    call = before;
+  };
+}
+
 const interned = new Map<string, number>();
 
 /**
@@ -23,6 +38,12 @@ export function intern(text: string): number {
     interned.set(text, number);
   }
   return number;
+}
+
+/** Returns the string that a number of {@link intern} stands for. */
+export function internedText(number: number): string | undefined {
+  for (const [text, of] of interned) if (of === number) return text;
+  return undefined;
 }
 
 /**

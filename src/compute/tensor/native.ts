@@ -301,9 +301,6 @@ export function loadNative(): void {
 function load(): Native {
   const path = addonPath();
   if (!existsSync(path)) makeAddon(path);
-  const reason = whyUnsafe(path);
-  if (reason !== undefined)
-    throw unavailable(path, "an addon that no other user could have made or changed", reason);
   const addon = requireAddon(path);
   addon.connect(
     frame,
@@ -320,16 +317,34 @@ function addonPath(): string {
   return process.env.TROUPE_ADDON ?? builtAddon;
 }
 
-/** Builds the addon at the first use of the package or a clone. That takes minutes; progress goes to standard error. */
+/**
+ * Gets the addon at the first use of the package or a clone. That takes seconds, or minutes where it is compiled; progress goes to
+ * standard error.
+ */
 function makeAddon(path: string): void {
-  if (path === builtAddon) spawnSync(process.execPath, [setUp], { stdio: ["ignore", 2, 2] });
+  if (path === builtAddon) runSetUp();
   if (existsSync(path)) return;
   throw unavailable(path, "the built addon", "none");
 }
 
+function runSetUp(): void {
+  spawnSync(process.execPath, [setUp], { stdio: ["ignore", 2, 2] });
+}
+
 function requireAddon(path: string): Native {
+  const reason = whyUnsafe(path);
+  if (reason !== undefined)
+    throw unavailable(path, "an addon that no other user could have made or changed", reason);
+  const load = () => createRequire(import.meta.url)(path);
   try {
-    return createRequire(import.meta.url)(path);
+    try {
+      return load();
+    } catch (cause) {
+      // Its libtorch may have gone, or become another version, since it was chosen.
+      if (path !== builtAddon) throw cause;
+      runSetUp();
+      return load();
+    }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw unavailable(path, "an addon that can be loaded", reason, cause);

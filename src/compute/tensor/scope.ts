@@ -129,7 +129,29 @@ export function liveTensors(): number {
   return native().liveTensors();
 }
 
+let retained: TensorHandle[] | undefined;
+
+/** Runs `body`; until it ends, no scope releases a tensor, so that no handle names two of them. */
+export function retaining<T>(body: () => T): T {
+  const own: TensorHandle[] = [];
+  const before = retained;
+  retained = own;
+  try {
+    return body();
+  } finally {
+    retained = before;
+    for (const tensor of own) tensor.dispose();
+  }
+}
+
 function close(ended: Scope, survivors: ReadonlySet<TensorHandle>): void {
+  if (retained !== undefined) {
+    for (const tensor of ended.tensors) {
+      if (survivors.has(tensor)) register(tensor);
+      else retained.push(tensor);
+    }
+    return;
+  }
   const someSurvive = survivors.size > 0; // saves a look into the set for each tensor
   let count = 0;
   for (const tensor of ended.tensors) {

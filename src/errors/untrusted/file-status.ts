@@ -1,4 +1,5 @@
 import { type BigIntStats, statSync } from "node:fs";
+import { stat } from "node:fs/promises";
 
 /**
  * Reads the status of the file or folder that a path leads to, times in nanoseconds.
@@ -10,4 +11,12 @@ export function fileStatus(path: string): BigIntStats | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Whether a path leads to a file or folder. */
+export function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }

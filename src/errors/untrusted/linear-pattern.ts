@@ -12,14 +12,13 @@ const FREE_STEPS = 64;
 export class PatternRefused extends Error {}
 
 /**
- * A regular expression of JavaScript with the flags `gu`, matched in time linear in the text. It is for untrusted patterns,
- * which could make `RegExp` run forever. It backtracks like `RegExp` and finds exactly the same matches, but it remembers
- * each pair of a place in the pattern and a place in the text that has failed, and does not try it again. `String`'s match,
- * matchAll, split and replaceAll accept it like a `RegExp`, but a replacement is inserted literally.
+ * A regular expression of JavaScript with the flags `gu`, matched in time linear in the text. It is for untrusted patterns, which
+ * could make `RegExp` run forever. It backtracks like `RegExp` and finds exactly the same matches, but it remembers each pair of
+ * a place in the pattern and a place in the text that has failed, and does not try it again. `String`'s match, matchAll, split
+ * and replaceAll accept it like a `RegExp`, but a replacement is inserted literally.
  *
- * Refuses back references, which cannot be matched in linear time, flags such as `(?i:`, and repetitions of something that
- * can be empty. Source: Davis, Servant and Lee 2021, "Using selective memoization to defeat regular expression denial of
- * service".
+ * Refuses back references, which cannot be matched in linear time, flags such as `(?i:`, and repetitions of something that can be
+ * empty. Source: Davis, Servant and Lee 2021, "Using selective memoization to defeat regular expression denial of service".
  */
 export class LinearPattern {
   readonly source: string;
@@ -554,14 +553,10 @@ function holds(set: CharacterSet | undefined, code: number | undefined): boolean
 }
 
 /** Number of UTF-16 units of the character at a place. */
-function widthAt(text: string, place: number): number {
-  return (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
-}
+const widthAt = (text: string, place: number): number => ((text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1);
 
 function widthBefore(text: string, place: number): number {
   return place >= 2 && (text.codePointAt(place - 2) ?? 0) > 0xffff ? 2 : 1;
 }
 
-function isWordAt(text: string, place: number): boolean {
-  return /^\w$/.test(text.charAt(place));
-}
+const isWordAt = (text: string, place: number): boolean => /^\w$/.test(text.charAt(place));

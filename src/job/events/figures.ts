@@ -165,9 +165,7 @@ function of<Kind extends EventKind>(events: readonly Kind[], ...rows: readonly R
   });
 }
 
-function one(labels: Labels = {}, value = 1): readonly Reading[] {
-  return [{ value, labels }];
-}
+const one = (labels: Labels = {}, value = 1): readonly Reading[] => [{ value, labels }];
 
 function named(event: EventOf<"step.finished" | "evaluation.finished">, values: Named): readonly Reading[] {
   const split = event.kind === "step.finished" ? "train" : event.split;

@@ -1,19 +1,11 @@
 import * as z from "zod";
 
 /** Groups of options, in the order of help and docs, with their headings. */
+// biome-ignore format: a list
 export const groups = {
-  layout: "Layout",
-  training: "Training",
-  precision: "Precision",
-  execution: "Memory and speed",
-  offload: "Offload",
-  checkpoint: "Checkpoints",
-  supervision: "Supervision",
-  anomalies: "Anomalies",
-  telemetry: "Telemetry",
-  dashboard: "Dashboard",
-  output: "Output",
-  slowdown: "Experiments",
+  layout: "Layout", training: "Training", precision: "Precision", execution: "Memory and speed",
+  offload: "Offload", checkpoint: "Checkpoints", supervision: "Supervision", anomalies: "Anomalies",
+  telemetry: "Telemetry", dashboard: "Dashboard", output: "Output", slowdown: "Experiments",
 } as const;
 
 /** The name of one of {@link groups}. */

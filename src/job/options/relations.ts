@@ -56,39 +56,20 @@ function rule(
 }
 
 /** Conditions between options that hold for any job. `checkLayout` checks a layout against a model. */
+// biome-ignore format: a table, with two lines for most rows
 export const relations: readonly Relation[] = [
   relation("sequenceParallel", "needs tp ≥ 2", ({ chosen: { sequenceParallel, tp } }) => {
     const hint = "positions are split over the tp ranks";
     return sequenceParallel && tp < 2 && { expected: "used with tp ≥ 2", got: `tp ${tp}`, hint };
   }),
-  rule(
-    "chunks",
-    "needs pp ≥ 2",
-    ({ chunks, pp }) => chunks > 1 && pp < 2,
-    "used with pp ≥ 2",
-    "only pipeline stages hold several chunks",
-  ),
-  rule(
-    "overlapChunks",
-    "needs sequenceParallel",
-    ({ overlapChunks, sequenceParallel }) => overlapChunks > 1 && !sequenceParallel,
-    "used with sequenceParallel",
-    "only gathers and reductions of split positions can overlap",
-  ),
-  rule(
-    "change",
-    "needs resume",
-    ({ change, resume }) => change.length > 0 && resume === undefined,
-    "used with resume",
-    "without resume there is no earlier run to differ from",
-  ),
-  rule(
-    "resume",
-    "auto needs checkpoint.dir",
-    ({ resume, checkpoint }) => resume === "auto" && checkpoint?.dir === undefined,
-    "used with checkpoint.dir",
-    "auto looks for checkpoints in that folder",
-  ),
+  rule("chunks", "needs pp ≥ 2", ({ chunks, pp }) => chunks > 1 && pp < 2,
+    "used with pp ≥ 2", "only pipeline stages hold several chunks"),
+  rule("overlapChunks", "needs sequenceParallel", ({ overlapChunks, sequenceParallel }) => overlapChunks > 1 && !sequenceParallel,
+    "used with sequenceParallel", "only gathers and reductions of split positions can overlap"),
+  rule("change", "needs resume", ({ change, resume }) => change.length > 0 && resume === undefined,
+    "used with resume", "without resume there is no earlier run to differ from"),
+  rule("resume", "auto needs checkpoint.dir", ({ resume, checkpoint }) => resume === "auto" && checkpoint?.dir === undefined,
+    "used with checkpoint.dir", "auto looks for checkpoints in that folder"),
   relation("hosts.tls", "cert, key and ca go together", ({ given: { hosts } }) => {
     const { cert, key, ca } = hosts?.tls ?? {};
     const files = Object.entries({ cert, key, ca });
@@ -97,34 +78,15 @@ export const relations: readonly Relation[] = [
     const got = `none for ${missing.join(" and ")}`;
     return { expected: "given with cert, key and ca", got, hint: "mutual TLS needs all three" };
   }),
-  rule(
-    "carrier",
-    'gloo and nccl need placement "process"',
-    ({ carrier, placement }) => carrier !== "auto" && placement !== "process",
-    'used with placement "process"',
-    "threads of one process share memory",
-  ),
-  rule(
-    "carrier",
-    "nccl needs a device",
-    ({ carrier, device }) => carrier === "nccl" && device === "cpu",
-    "used with a device",
-    "on cpu use gloo",
-  ),
-  rule(
-    "carrier",
-    "gloo and nccl go without offload.parameters",
+  rule("carrier", 'gloo and nccl need placement "process"', ({ carrier, placement }) => carrier !== "auto" && placement !== "process",
+    'used with placement "process"', "threads of one process share memory"),
+  rule("carrier", "nccl needs a device", ({ carrier, device }) => carrier === "nccl" && device === "cpu",
+    "used with a device", "on cpu use gloo"),
+  rule("carrier", "gloo and nccl go without offload.parameters",
     ({ carrier, offload }) => carrier !== "auto" && offload?.parameters !== undefined,
-    "used without offload.parameters",
-    "with gloo and nccl each rank gathers parameters into its own memory",
-  ),
-  rule(
-    "offload.parameters",
-    "needs device cpu",
-    ({ offload, device }) => offload?.parameters !== undefined && device !== "cpu",
-    "left out on a device",
-    "only parameters in host memory can be paged to files",
-  ),
+    "used without offload.parameters", "with gloo and nccl each rank gathers parameters into its own memory"),
+  rule("offload.parameters", "needs device cpu", ({ offload, device }) => offload?.parameters !== undefined && device !== "cpu",
+    "left out on a device", "only parameters in host memory can be paged to files"),
   relation(
     "offload.activations",
     "nvme needs device cpu, host another",
@@ -147,12 +109,8 @@ export const relations: readonly Relation[] = [
     const others = Object.keys(rest).join(", ") || "offload";
     return { expected: "host or nvme", got: undefined, hint: `${others} alone offloads nothing` };
   }),
-  rule(
-    "offload.ratio",
-    "needs offload.optimizer",
-    ({ offload }) => offload?.ratio !== undefined && offload.optimizer === undefined,
-    "left out without offload.optimizer",
-  ),
+  rule("offload.ratio", "needs offload.optimizer", ({ offload }) => offload?.ratio !== undefined && offload.optimizer === undefined,
+    "left out without offload.optimizer"),
   {
     option: "offload.activations",
     says: "needs recompute true",
@@ -191,20 +149,12 @@ export const relations: readonly Relation[] = [
       return { expected: "a folder", got: undefined, hint };
     },
   ),
-  rule(
-    "checkpoint.writers",
-    "ranks goes without inMemoryEverySteps",
+  rule("checkpoint.writers", "ranks goes without inMemoryEverySteps",
     ({ checkpoint }) => checkpoint?.writers === "ranks" && checkpoint.inMemoryEverySteps !== undefined,
-    "left out with inMemoryEverySteps",
-    "in-memory copies are kept by the head",
-  ),
-  rule(
-    "checkpoint.keepEverySteps",
-    "needs checkpoint.keepLast",
+    "left out with inMemoryEverySteps", "in-memory copies are kept by the head"),
+  rule("checkpoint.keepEverySteps", "needs checkpoint.keepLast",
     ({ checkpoint }) => checkpoint?.keepEverySteps !== undefined && checkpoint.keepLast === undefined,
-    "used with keepLast",
-    "without keepLast none are removed",
-  ),
+    "used with keepLast", "without keepLast none are removed"),
   relation("anomalies", "rewind needs a checkpoint", ({ chosen: { anomalies, checkpoint } }) => {
     const hint = "give checkpoint: { inMemoryEverySteps } or a folder to go back to";
     if (checkpoint !== undefined || !Object.values(anomalies).includes("rewind")) return undefined;

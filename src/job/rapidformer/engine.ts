@@ -1,14 +1,7 @@
 import type { Module } from "../../compute/nn/index.ts";
 import type { NamedShapes, OptimizerSpec, Schedule } from "../../compute/optim/index.ts";
 import { ops, type Tensor } from "../../compute/tensor/index.ts";
-import {
-  type Awaitable,
-  type Batch,
-  type Collate,
-  type Samples,
-  sampleDataset,
-  type TensorBatch,
-} from "../../library/data/index.ts";
+import * as data from "../../library/data/index.ts";
 import { defineLoop, type ForwardResult, type Job, type Rank, type RankContext } from "../index.ts";
 import { type Arguments, defaultArguments, setArgs } from "./arguments.ts";
 import { currentRank, enterRank, outside } from "./current-rank.ts";
@@ -48,8 +41,8 @@ export interface Composed<M extends Module> {
 
 interface Loader {
   readonly split: string;
-  readonly samples: () => Awaitable<Samples<unknown>>;
-  readonly collate: Collate<unknown, Batch>;
+  readonly samples: () => data.Awaitable<data.Samples<unknown>>;
+  readonly collate: data.Collate<unknown, data.Batch>;
 }
 
 /** Batches of one split for this rank's replica. */
@@ -69,7 +62,7 @@ export class RapidformerEngine {
   readonly defaults: Arguments;
   readonly #loaders = new Map<string, Loader>();
   #composition: Composition<Module> | undefined;
-  #batches: Iterator<TensorBatch> | undefined;
+  #batches: Iterator<data.TensorBatch> | undefined;
   #isTraining = true;
   /** Number of this replica's own rows in the current held-out batch; the others are padding. */
   #numReal: number | undefined;
@@ -121,12 +114,12 @@ export class RapidformerEngine {
    * each epoch; other splits yield every sample once, in order.
    * @param samples - opened once, in the feeder
    */
-  buildDataLoader<T, B extends Batch>(
+  buildDataLoader<T, B extends data.Batch>(
     split: string,
-    samples: () => Awaitable<Samples<T>>,
-    collate: Collate<T, B>,
-  ): DataLoader<TensorBatch> {
-    this.#loaders.set(split, { split, samples, collate: collate as Collate<unknown, Batch> });
+    samples: () => data.Awaitable<data.Samples<T>>,
+    collate: data.Collate<T, B>,
+  ): DataLoader<data.TensorBatch> {
+    this.#loaders.set(split, { split, samples, collate: collate as data.Collate<unknown, data.Batch> });
     const iterate = () => (split === "train" ? this.#epoch() : this.heldOut(split));
     return { split, [Symbol.iterator]: iterate };
   }
@@ -154,7 +147,7 @@ export class RapidformerEngine {
             ([split, of]) =>
               [
                 split,
-                sampleDataset({ facts, splits: { [split]: of }, collate: collateOf(split), seed }),
+                data.sampleDataset({ facts, splits: { [split]: of }, collate: collateOf(split), seed }),
               ] as const,
           );
           const datasets = Object.fromEntries(parts);
@@ -212,7 +205,7 @@ export class RapidformerEngine {
   }
 
   /** This replica's batches of a held-out split: equally many for all replicas, so that they can gather. */
-  *heldOut(split: string): Generator<TensorBatch> {
+  *heldOut(split: string): Generator<data.TensorBatch> {
     const { rank } = this;
     const { numSamples } = rank.facts as unknown as Facts;
     const total = numSamples[split] ?? 0;
@@ -240,7 +233,7 @@ export class RapidformerEngine {
     }
   }
 
-  *#epoch(): Generator<TensorBatch> {
+  *#epoch(): Generator<data.TensorBatch> {
     const { rank } = this;
     const { numTrain } = rank.facts as unknown as Facts;
     const steps = epochSteps(rank.config as Arguments, numTrain);

@@ -50,14 +50,7 @@ const built = (
   fate: Fate,
   meaning: string,
   { also = [], shown }: More,
-): Flag => ({
-  flag,
-  also,
-  takes,
-  fate,
-  meaning,
-  isShown: shown === true,
-});
+): Flag => ({ flag, also, takes, fate, meaning, isShown: shown === true });
 
 /** @returns `--lr-decay-style` as `lrDecayStyle` */
 export function settingName(flag: string): string {

@@ -1,20 +1,6 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { ownValue } from "../../errors/untrusted/index.ts";
-import {
-  IndexedDataset,
-  type IndexedSamples,
-  loadGpt2Tokenizer,
-  loadTokenizer,
-  loadWordPiece,
-  maskVocabulary,
-  megatronBertSamples,
-  megatronGptSamples,
-  megatronT5Samples,
-  type Samples,
-  type SplitName,
-  type T5Vocabulary,
-  type Tokenizer,
-} from "../../library/data/index.ts";
+import * as data from "../../library/data/index.ts";
 import { type Arguments, getArgs } from "./arguments.ts";
 import { argumentError } from "./run-parts.ts";
 
@@ -31,7 +17,11 @@ export interface PretrainingData {
   readonly skipWarmup?: boolean;
 }
 
-type ThreeSplits<T> = readonly [train: Samples<T>, valid: Samples<T> | null, test: Samples<T> | null];
+type ThreeSplits<T> = readonly [
+  train: data.Samples<T>,
+  valid: data.Samples<T> | null,
+  test: data.Samples<T> | null,
+];
 
 /** A row of a causal model: one token more than it predicts. */
 export type GptRecord = { readonly text: Tensor };
@@ -53,7 +43,7 @@ export function buildTrainValidTestDatasets(
   options: PretrainingData & { readonly seqLength: number },
 ): ThreeSplits<GptRecord> {
   const { dataPrefix, splitsString, seed, seqLength } = options;
-  const splits = megatronGptSamples({
+  const splits = data.megatronGptSamples({
     dataPath: prefixesOf(options),
     split: splitsString,
     length: seqLength,
@@ -73,13 +63,13 @@ export function buildTrainValidTestDatasetsForHuggingface(
     readonly maskedLmProb: number;
     readonly shortSeqProb: number;
     readonly binaryHead?: boolean;
-    readonly tokenizer: Tokenizer;
+    readonly tokenizer: data.Tokenizer;
     /** Size of the vocabulary that random words are drawn from. Default: the tokenizer's. */
     readonly vocabSize?: number;
   },
 ): ThreeSplits<BertRecord> {
   const { dataPrefix, splitsString, seed, maxSeqLength, binaryHead = true, tokenizer } = options;
-  const splits = megatronBertSamples({
+  const splits = data.megatronBertSamples({
     dataPath: prefixesOf(options),
     split: splitsString,
     length: maxSeqLength,
@@ -88,7 +78,7 @@ export function buildTrainValidTestDatasetsForHuggingface(
     maskProbability: options.maskedLmProb,
     shortProbability: options.shortSeqProb,
     nextSentence: binaryHead,
-    vocabulary: maskVocabulary(tokenizer, options.vocabSize),
+    vocabulary: data.maskVocabulary(tokenizer, options.vocabSize),
   });
   return threeOf(dataPrefix, splits, ({ tokens, types, labels, paddingMask, isRandom }) => ({
     inputIds: integers(tokens),
@@ -119,7 +109,7 @@ export function buildTrainValidTestDatasetsForT5(
     readonly maxSeqLengthDec?: number;
     readonly maskedLmProb: number;
     readonly shortSeqProb: number;
-    readonly vocabulary: T5Vocabulary;
+    readonly vocabulary: data.T5Vocabulary;
   },
 ): ThreeSplits<T5Record> {
   const {
@@ -130,7 +120,7 @@ export function buildTrainValidTestDatasetsForT5(
     maxSeqLengthDec = maxSeqLength,
     vocabulary,
   } = options;
-  const splits = megatronT5Samples({
+  const splits = data.megatronT5Samples({
     dataPath: prefixesOf(options),
     split: splitsString,
     length: maxSeqLength,
@@ -155,7 +145,7 @@ export function buildTrainValidTestDatasetsForT5(
  * Opens the tokenizer of `--tokenizer-type` with its files, else of the model's folder: Rapidformer's `get_tokenizer()`.
  * @throws {TroupeError} `ARGUMENTS` if neither is given; `TOKENIZER_INVALID`
  */
-export async function getTokenizer(args: Arguments = getArgs()): Promise<Tokenizer> {
+export async function getTokenizer(args: Arguments = getArgs()): Promise<data.Tokenizer> {
   const { tokenizerType, vocabFile, mergeFile, pretrainedModelNameOrPath: folder } = args;
   if (tokenizerType === "" && (vocabFile !== "" || mergeFile !== ""))
     throw argumentError(
@@ -163,7 +153,7 @@ export async function getTokenizer(args: Arguments = getArgs()): Promise<Tokeniz
       "none",
     );
   if (tokenizerType === "" || (vocabFile === "" && folder !== "")) {
-    if (folder !== "") return loadTokenizer(folder);
+    if (folder !== "") return data.loadTokenizer(folder);
     throw argumentError(
       "--tokenizer-type with --vocab-file, or a model whose folder has a tokenizer",
       "neither",
@@ -171,16 +161,16 @@ export async function getTokenizer(args: Arguments = getArgs()): Promise<Tokeniz
   }
   if (vocabFile === "") throw argumentError(`--vocab-file with --tokenizer-type ${tokenizerType}`, "none");
   if (tokenizerType !== "GPT2BPETokenizer")
-    return loadWordPiece(vocabFile, {
+    return data.loadWordPiece(vocabFile, {
       lowercase: tokenizerType === "BertWordPieceLowerCase",
       maxCharacters: 200,
     });
   if (mergeFile === "") throw argumentError("--merge-file with --tokenizer-type GPT2BPETokenizer", "none");
-  return loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
+  return data.loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
 }
 
 /** Id of the token that ends a document; undefined if the vocabulary has none. */
-export function endOfDocument({ spec }: Tokenizer): number | undefined {
+export function endOfDocument({ spec }: data.Tokenizer): number | undefined {
   if (spec.kind !== "hugging-face") return undefined;
   const { added_tokens: added, model } = spec.tokenizer as {
     readonly added_tokens: readonly { readonly content: string; readonly id: number }[];
@@ -201,11 +191,11 @@ function prefixesOf({ dataPrefix, dataImpl = "infer" }: PretrainingData): readon
   const asked = ownValue(formats, dataImpl);
   const prefixes = words.length === 1 ? words : words.filter((_, index) => index % 2 === 1);
   for (const prefix of asked === undefined ? [] : prefixes) {
-    using data = IndexedDataset.open(prefix);
-    if (data.format !== asked)
+    using indexed = data.IndexedDataset.open(prefix);
+    if (indexed.format !== asked)
       throw argumentError(
         `data of the format of --data-impl ${dataImpl} at ${prefix}`,
-        data.format,
+        indexed.format,
         "--data-impl infer takes either",
       );
   }
@@ -225,10 +215,10 @@ function numSamplesOf({ trainValidTestNumSamples: [train, validation, test] }: P
 
 function threeOf<T, R>(
   source: string,
-  { train, validation, test }: Readonly<Partial<Record<SplitName, IndexedSamples<T>>>>,
+  { train, validation, test }: Readonly<Partial<Record<data.SplitName, data.IndexedSamples<T>>>>,
   recordOf: (sample: T) => R,
 ): ThreeSplits<R> {
-  const recorded = (samples: IndexedSamples<T> | undefined): Samples<R> | null =>
+  const recorded = (samples: data.IndexedSamples<T> | undefined): data.Samples<R> | null =>
     samples === undefined ? null : { length: samples.length, at: (index) => recordOf(samples.at(index)) };
   const first = recorded(train);
   if (first !== null) return [first, recorded(validation), recorded(test)];

@@ -109,9 +109,7 @@ export function planOf(args: Arguments, numTrain: number): TrainingPlan {
   return {
     steps: stepsOf(args, numTrain),
     batchSize: batchSizeOf(args),
-    ...(rampUp && {
-      rampUp: { start: rampUp.start, increment: rampUp.increment, samples: rampUp.samples },
-    }),
+    ...(rampUp && { rampUp: { start: rampUp.start, increment: rampUp.increment, samples: rampUp.samples } }),
     ...(clipGrad > 0 && { clipNorm: clipGrad }),
     ...(best && { best }),
     ...beginningOf(args),

@@ -346,10 +346,6 @@ function packedIfAsked(args: Arguments, collate: Collate<unknown, Batch>): Colla
   };
 }
 
-function isPair(step: ForwardStep): step is Extract<ForwardStep, readonly unknown[]> {
-  return Array.isArray(step);
-}
+const isPair = (step: ForwardStep): step is Extract<ForwardStep, readonly unknown[]> => Array.isArray(step);
 
-function hookMissing(hook: string) {
-  return argumentError(`the template to have a ${hook}`, "none");
-}
+const hookMissing = (hook: string) => argumentError(`the template to have a ${hook}`, "none");

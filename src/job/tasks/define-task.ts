@@ -1,19 +1,11 @@
 import type { Tensor } from "../../compute/tensor/index.ts";
-import {
-  type Batch,
-  type Collate,
-  type Dataset,
-  type Rows,
-  type Scores,
-  sampleDataset,
-  type TensorsOf,
-} from "../../library/data/index.ts";
+import * as data from "../../library/data/index.ts";
 import type { ModelBatch, TaskModel } from "../../library/models/index.ts";
 import type { Examples, Fields, TaskData, TaskDefinition, TaskFacts, WeighedTask } from "./task.ts";
 import type { TextRows, TextTokens } from "./text-rows.ts";
 
 /** Samples of a task, and how they become batches and scores. */
-export interface TaskSamples<S, B extends Batch> {
+export interface TaskSamples<S, B extends data.Batch> {
   readonly splits: Examples<S>;
   /** Fields of the model's config.json that the data determines. Default: none. */
   readonly fields?: Fields;
@@ -21,15 +13,15 @@ export interface TaskSamples<S, B extends Batch> {
   readonly facts?: Fields;
   /** Each sample's row of text, used to batch samples of similar length. Default: none. */
   readonly texts?: { readonly rows: TextRows; rowOf(sample: S): TextTokens };
-  readonly collate: Collate<S, B>;
+  readonly collate: data.Collate<S, B>;
   /** Default: tokens of texts without padding; none for other samples. */
   countTokens?(batch: B): number;
   /** @param predicted - for the first samples of a split, `asked` */
-  score(predicted: Rows, asked: readonly S[]): Scores;
+  score(predicted: data.Rows, asked: readonly S[]): data.Scores;
 }
 
 /** A {@link TaskDefinition} with parts that most tasks leave out. */
-type TaskParts<E, B extends Batch> = Omit<TaskDefinition<E, B>, "loss" | "predict"> & {
+type TaskParts<E, B extends data.Batch> = Omit<TaskDefinition<E, B>, "loss" | "predict"> & {
   /** Default: the model's `loss`. */
   readonly loss?: TaskDefinition<E, B>["loss"];
   /** Default: the model's `logits` for a batch without its labels. */
@@ -37,14 +29,14 @@ type TaskParts<E, B extends Batch> = Omit<TaskDefinition<E, B>, "loss" | "predic
 };
 
 /** Defines a task with the usual loss and predictions. */
-export function defineTask<E, B extends Batch>(
+export function defineTask<E, B extends data.Batch>(
   parts: TaskParts<E, B> & Pick<WeighedTask<E, B>, "weigh">,
 ): WeighedTask<E, B>;
-export function defineTask<E, B extends Batch>(parts: TaskParts<E, B>): TaskDefinition<E, B>;
-export function defineTask<E, B extends Batch>(parts: TaskParts<E, B>): TaskDefinition<E, B> {
+export function defineTask<E, B extends data.Batch>(parts: TaskParts<E, B>): TaskDefinition<E, B>;
+export function defineTask<E, B extends data.Batch>(parts: TaskParts<E, B>): TaskDefinition<E, B> {
   return {
     loss: (model, batch) => outputsOf<"loss">(model, batch).loss,
-    predict: (model, { labels: _, ...asked }: TensorsOf<B> & { readonly labels?: unknown }) => ({
+    predict: (model, { labels: _, ...asked }: data.TensorsOf<B> & { readonly labels?: unknown }) => ({
       logits: outputsOf<"logits">(model, asked).logits,
     }),
     ...parts,
@@ -60,11 +52,11 @@ export function outputsOf<Name extends string>(
 }
 
 /** Makes the dataset of a task's samples, which shuffles `train`. @param options - those given to the task */
-export function taskDataset<S, B extends Batch>(
+export function taskDataset<S, B extends data.Batch>(
   { source, seed }: Pick<TaskData, "source" | "seed">,
   { splits, fields = {}, facts, texts, collate, countTokens, score }: TaskSamples<S, B>,
-): Dataset<B, TaskFacts> {
-  return sampleDataset({
+): data.Dataset<B, TaskFacts> {
+  return data.sampleDataset({
     facts: { source, fields, numTrain: splits.train.length, ...facts },
     splits,
     seed,
@@ -76,11 +68,9 @@ export function taskDataset<S, B extends Batch>(
   });
 }
 
-function countPresent({ attentionMask }: Batch): number {
-  return (attentionMask as Tensor).sum().item();
-}
+const countPresent = ({ attentionMask }: data.Batch): number => (attentionMask as Tensor).sum().item();
 
-function numRowsOf(predicted: Rows): number {
+function numRowsOf(predicted: data.Rows): number {
   const [first] = Object.values(predicted);
   return first?.shape[0] ?? 0;
 }

@@ -17,18 +17,10 @@ import { tokenClassification } from "./token-classification.ts";
 /** Any task; only its own functions know the types of its examples and batches. */
 export type AnyTask = TaskDefinition<unknown, Batch>;
 
+// biome-ignore format: a list
 const definitions = [
-  sequenceClassification,
-  tokenClassification,
-  questionAnswering,
-  maskedLm,
-  causalLm,
-  seq2seqLm,
-  imageClassification,
-  imageText,
-  speechPretraining,
-  speechRecognition,
-  audioClassification,
+  sequenceClassification, tokenClassification, questionAnswering, maskedLm, causalLm, seq2seqLm,
+  imageClassification, imageText, speechPretraining, speechRecognition, audioClassification,
 ] as unknown as readonly AnyTask[];
 
 /** Names of all tasks. */

@@ -70,10 +70,7 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = d
     const { contrastiveLoss, diversityLoss } = outputsOf<"contrastiveLoss" | "diversityLoss">(model, batch);
     const count = batch.maskTimeIndices.sum().clamp(1).to("float32");
     const { diversity_loss_weight: weight } = (model as SpeechForPreTraining).config;
-    return {
-      contrastive: contrastiveLoss.div(count),
-      diversity: diversityLoss.div(count).mul(weight),
-    };
+    return { contrastive: contrastiveLoss.div(count), diversity: diversityLoss.div(count).mul(weight) };
   },
 
   weigh: ({ maskTimeIndices }) => maskTimeIndices.sum().item(),

@@ -1,11 +1,6 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
-import {
-  type LengthBuckets,
-  longestFirst,
-  type TokenArray,
-  type Tokenizer,
-} from "../../library/data/index.ts";
+import * as data from "../../library/data/index.ts";
 import { familyOf, type TextForm } from "../../library/models/index.ts";
 import type { TokenList } from "./pack-texts.ts";
 import type { DynamicShapes, Fields, TaskData } from "./task.ts";
@@ -42,7 +37,7 @@ const none: TextForm = { begin: [], between: [], end: [] };
 /** Converts texts to rows of a family's tokens; two texts are joined as in transformers' tokenizers. */
 export class TextRows {
   readonly padding: number;
-  readonly #tokenizer: Tokenizer;
+  readonly #tokenizer: data.Tokenizer;
   readonly #joint: Readonly<Record<"begin" | "between" | "end", readonly number[]>>;
   readonly #hasTypes: boolean;
   /** The family's number of positions, or a smaller given length. */
@@ -80,7 +75,7 @@ export class TextRows {
   }
 
   /** All tokens of a text of any length, in a few bytes each. */
-  tokensOf(text: string): TokenArray {
+  tokensOf(text: string): data.TokenArray {
     const { begin, end } = this.#joint;
     const encoded = this.#tokenizer.encode(text);
     if (begin.length + end.length === 0) return encoded;
@@ -113,7 +108,7 @@ export class TextRows {
   }
 
   /** With dynamic shapes: how `sampleDataset` groups training rows by length. */
-  bucketsOf(train: readonly TextTokens[]): { readonly buckets?: LengthBuckets } {
+  bucketsOf(train: readonly TextTokens[]): { readonly buckets?: data.LengthBuckets } {
     if (this.#dynamic === undefined || this.#dynamic.isPacked === true) return {};
     const { window, isStep = false } = this.#dynamic;
     return { buckets: { window, isStep, lengthOf: (index) => train[index]?.ids.length ?? 0 } };
@@ -186,7 +181,7 @@ export class TextRows {
     const { begin, end } = this.#joint;
     const between = isPair ? this.#joint.between : [];
     const room = Math.max(0, this.mostTokens - begin.length - between.length - end.length);
-    const [ofFirst, ofSecond] = longestFirst(first.length, second.length, room);
+    const [ofFirst, ofSecond] = data.longestFirst(first.length, second.length, room);
     const head = [...begin, ...first.slice(0, ofFirst), ...between];
     const tail = second.slice(0, ofSecond);
     return {
@@ -214,7 +209,7 @@ function mostPositions(config: Fields): number {
   return familyOf(config)?.texts?.maxTokens?.(positions, config) ?? positions;
 }
 
-function idOf(tokenizer: Tokenizer, token: string): number {
+function idOf(tokenizer: data.Tokenizer, token: string): number {
   const [id, ...more] = tokenizer.encode(token);
   if (id !== undefined && more.length === 0) return id;
   throw refuse(`a tokenizer in which ${token} is one token`, `${more.length + 1}`);

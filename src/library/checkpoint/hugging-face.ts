@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
-import { readdir, rm, stat } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
-import { maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
+import { isThere, maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { adapterConfigName, adapterTorchName, adapterWeightsName } from "./format/adapter-folder.ts";
 import { type Companions, readCompanions } from "./format/companions.ts";
 import { isFileName } from "./format/manifest.ts";
@@ -60,13 +60,13 @@ export class HuggingFaceFolder {
    * `SafetensorsFile.open` and `TorchFile.open`
    */
   static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
-    if (await exists(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
+    if (await isThere(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
     const texts = await configsOf(path);
     await using opening = new AsyncDisposableStack();
     const fileOf = new Map<string, TensorFile>();
     const form = formOf(path) ?? safetensors;
     const single = join(path, form.weights);
-    if (await exists(single)) {
+    if (await isThere(single)) {
       const file = opening.use(await form.open(single, options));
       for (const name of file.tensors.keys()) fileOf.set(name, file);
     } else {
@@ -84,7 +84,7 @@ export class HuggingFaceFolder {
     const config = await readJson(join(path, adapterConfigName));
     await using opening = new AsyncDisposableStack();
     const pickle = join(path, adapterTorchName);
-    const isOld = !(await exists(join(path, adapterWeightsName))) && (await exists(pickle));
+    const isOld = !(await isThere(join(path, adapterWeightsName))) && (await isThere(pickle));
     const file = opening.use(
       isOld
         ? await TorchFile.open(pickle)
@@ -94,10 +94,7 @@ export class HuggingFaceFolder {
     return new HuggingFaceFolder(path, { config }, fileOf, opening.move());
   }
 
-  /**
-   * Reads the files that other programs need besides the weights.
-   * @throws {TroupeError} `HUGGING_FACE_FOLDER`
-   */
+  /** Reads the files that other programs need besides the weights. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
   companions(): Promise<Companions> {
     return readCompanions(this.path);
   }
@@ -117,10 +114,7 @@ export class HuggingFaceFolder {
     return this.#fileOf.has(name);
   }
 
-  /**
-   * Returns a tensor's dtype and shape.
-   * @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name
-   */
+  /** Returns a tensor's dtype and shape. @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name */
   entry(name: string): TensorFacts {
     return this.#file(name).entry(name);
   }
@@ -189,9 +183,8 @@ export async function saveHuggingFaceFolder(
   await makeDirectoryDurably(path);
   const cut = numberedFiles("model", model.weights, maxFileBytes);
   const files = cut.length > 0 ? cut : [{ name: weightsName, tensors: [] }];
-  for (const { name, tensors } of files) {
+  for (const { name, tensors } of files)
     await replaceDurably(join(path, name), (file) => appendSafetensors(file, tensors));
-  }
   if (files.length > 1) await replaceText(join(path, indexName), indexOf(files));
   // Readers would take weights of an earlier save under other names for this model's.
   const names = new Set([...files.map(({ name }) => name), ...(files.length > 1 ? [indexName] : [])]);
@@ -206,9 +199,7 @@ export async function saveHuggingFaceFolder(
     await replaceDurably(join(path, name), (file) => file.append(bytes));
 }
 
-function textOf(value: JsonObject): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
-}
+const textOf = (value: JsonObject): string => `${JSON.stringify(value, null, 2)}\n`;
 
 function replaceText(path: string, text: string): Promise<unknown> {
   return replaceDurably(path, (file) => file.append(Buffer.from(text)));
@@ -224,13 +215,12 @@ export function filesOf({ weight_map: weightMap }: JsonObject, path: string): Ma
   const namesOf = new Map<string, string[]>();
   for (const [name, fileName] of Object.entries(weightMap)) {
     // A name from a foreign file must not lead out of the folder.
-    if (typeof fileName !== "string" || !isFileName(fileName)) {
+    if (typeof fileName !== "string" || !isFileName(fileName))
       throw contradiction(
         path,
         `a plain file name for tensor ${JSON.stringify(name)}`,
         JSON.stringify(fileName),
       );
-    }
     const names = namesOf.get(fileName);
     if (names === undefined) namesOf.set(fileName, [name]);
     else names.push(name);
@@ -248,10 +238,7 @@ interface WeightForm {
 const safetensors: WeightForm = { weights: weightsName, index: indexName, open: SafetensorsFile.open };
 const torch: WeightForm = { weights: torchWeightsName, index: torchIndexName, open: TorchFile.open };
 
-/**
- * Reads the texts of a model's folder, with or without weights.
- * @throws {TroupeError} `HUGGING_FACE_FOLDER`
- */
+/** Reads the texts of a model's folder, with or without weights. @throws {TroupeError} `HUGGING_FACE_FOLDER` */
 export async function readTexts(path: string): Promise<ModelTexts> {
   return { ...(await configsOf(path)), companions: await readCompanions(path) };
 }
@@ -259,7 +246,7 @@ export async function readTexts(path: string): Promise<ModelTexts> {
 async function configsOf(path: string): Promise<ModelTexts> {
   const config = await readJson(join(path, configName));
   const generation = join(path, generationConfigName);
-  return { config, generationConfig: (await exists(generation)) ? await readJson(generation) : undefined };
+  return { config, generationConfig: (await isThere(generation)) ? await readJson(generation) : undefined };
 }
 
 /** The formats of weights; if a folder has both, the first is read. */
@@ -275,22 +262,16 @@ function formOf(path: string): WeightForm | undefined {
 }
 
 async function openNamed(path: string, open: WeightForm["open"], options: OpenOptions): Promise<TensorFile> {
-  if (!(await exists(path))) throw contradiction(path, "the file that the index names", "none");
+  if (!(await isThere(path))) throw contradiction(path, "the file that the index names", "none");
   return open(path, options);
 }
 
-/**
- * Fields for numbers of layers and for widths: each layer has a weight of its own, and each width is a dim of some
- * weight.
- */
+/** Fields for numbers of layers and for widths: each layer has a weight of its own, and each width is a dim of some weight. */
 const [layerFields, widthFields] = [
   /^(n_layers?|num_layers|num_hidden_layers|num_decoder_layers|encoder_layers|decoder_layers)$/,
   /^(vocab_size|hidden_size|n_embd|d_model|intermediate_size|n_inner|d_ff|ffn_dim|encoder_ffn_dim|decoder_ffn_dim)$/,
 ];
-/**
- * Models up to this size are not compared here: declaring them is cheap, and their weights are compared when they are
- * read.
- */
+/** Models up to this size are not compared here: declaring them is cheap, and their weights are compared when they are read. */
 const [FREE_LAYERS, FREE_WIDTH] = [256, 1 << 20];
 
 /**
@@ -332,13 +313,6 @@ async function readJson(path: string, maxBytes: number = maxFileBytes.config): P
     throw contradiction(path, "a readable file", fileFailure(cause), cause);
   });
   return parseJsonObject(text, path);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** Suggests a step's folder: a run's folder has a model folder for each saved step. */

@@ -31,7 +31,7 @@ export {
 export { openStorage } from "./open-storage.ts";
 export { Checkpoint } from "./reading/checkpoint.ts";
 export { type CheckpointFacts, listCheckpoints } from "./reading/inventory.ts";
-export { isStateName, nameState, type StateName } from "./reading/named-states.ts";
+export { checkStateName, nameState, type StateName } from "./reading/named-states.ts";
 export { noCheckpoint } from "./reading/no-checkpoint.ts";
 export * from "./reading/open-checkpoint.ts";
 export * from "./reading/relayed-folder.ts";

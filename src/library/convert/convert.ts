@@ -1,15 +1,7 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
-import { TroupeError } from "../../errors/index.ts";
-import { makeFolder } from "../../errors/untrusted/index.ts";
-import {
-  openStorage,
-  saveHuggingFaceFolder,
-  type TensorSource,
-  writeCheckpoint,
-  writeSafetensors,
-} from "../checkpoint/index.ts";
+import { mkdir } from "node:fs/promises";
+import type { TroupeError } from "../../errors/index.ts";
+import * as checkpoints from "../checkpoint/index.ts";
+import { convertError } from "./convert-error.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fairseqModel } from "./fairseq/model.ts";
 import { toFairseq } from "./fairseq/names.ts";
@@ -18,6 +10,7 @@ import { writeMegatron } from "./megatron/folder.ts";
 import type { MegatronLayout } from "./megatron/layout.ts";
 import { writeModelCenter } from "./model-center/folder.ts";
 import { openSource, type SourceHints } from "./source.ts";
+import { taken, writeBeside } from "./write-beside.ts";
 
 /** Formats that a model can be converted to. */
 export const convertKinds = ["hf", "megatron", "fairseq", "modelcenter", "safetensors", "troupe"] as const;
@@ -54,7 +47,7 @@ export async function convert(source: string, target: string, options: ConvertOp
     const { kind, path, step, tensors } = opened;
     refuseUnused(opened, options);
     if (options.to === "troupe") await writeTroupe(target, opened, options);
-    else await writeBeside(target, (temporary) => write(temporary, opened, options));
+    else await writeBeside("convert", target, (temporary) => write(temporary, opened, options));
     const written = options.to === "safetensors" && options.optimizer === true ? opened.optimizer.size : 0;
     return { from: kind, source: path, target, step, numTensors: tensors.size + written };
   } finally {
@@ -72,27 +65,21 @@ function refuseUnused({ kind, path, config }: ConvertSource, { to, ...hints }: C
       : []),
   ];
   if (unused.length === 0) return;
-  throw new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `no more than ${path} needs`,
-    got: unused.join(" and "),
-    hint: "leave it out",
-    fields: { path },
-  });
+  throw convertError(`no more than ${path} needs`, unused.join(" and "), "leave it out", { path });
 }
 
 async function write(path: string, source: ConvertSource, options: ConvertOptions): Promise<void> {
   const { to, maxFileBytes, megatron = {}, optimizer = false } = options;
   if (to === "safetensors") {
     const tensors = optimizer ? [...source.tensors, ...source.optimizer] : [...source.tensors];
-    await writeSafetensors(path, tensors.map(asSource));
+    await checkpoints.writeSafetensors(path, tensors.map(asSource));
     return;
   }
   const config = source.config ?? options.config;
   if (config === undefined) throw withoutConfig(source);
   if (to === "fairseq") {
     const renamed = await toFairseq(source.tensors, await fairseqModel(config));
-    await writeSafetensors(path, [...renamed].map(asSource));
+    await checkpoints.writeSafetensors(path, [...renamed].map(asSource));
     return;
   }
   await mkdir(path);
@@ -100,7 +87,7 @@ async function write(path: string, source: ConvertSource, options: ConvertOption
   else if (to === "modelcenter") await writeModelCenter(path, source, config);
   else {
     const weights = [...source.tensors].map(asSource);
-    await saveHuggingFaceFolder(
+    await checkpoints.saveHuggingFaceFolder(
       path,
       { config, generationConfig: source.generationConfig, companions: source.companions, weights },
       maxFileBytes === undefined ? {} : { maxFileBytes },
@@ -113,7 +100,7 @@ async function writeTroupe(
   source: ConvertSource,
   { config, maxFileBytes }: ConvertOptions,
 ): Promise<void> {
-  const storage = await openStorage(target);
+  const storage = await checkpoints.openStorage(target);
   await using _lock = await storage.lock("troupe checkpoint convert");
   const begun = { step: source.step, seed: 0, samplesConsumed: 0, job: null, tokenizer: null };
   const content = {
@@ -124,53 +111,18 @@ async function writeTroupe(
     weights: [...source.tensors].map(asSource),
     optimizer: [...source.optimizer].map(asSource),
   };
-  if ((await storage.list()).length > 0) throw taken(target);
-  await writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
+  if ((await storage.list()).length > 0) throw taken("convert", target);
+  await checkpoints.writeCheckpoint(storage, content, maxFileBytes === undefined ? {} : { maxFileBytes });
 }
 
-/** Writes to a temporary path beside `target`, and moves the complete result there. */
-async function writeBeside(target: string, write: (temporary: string) => Promise<void>): Promise<void> {
-  const place = resolve(target);
-  if (await isTaken(place)) throw taken(target);
-  makeFolder(dirname(place));
-  const temporary = join(dirname(place), `.converting-${basename(place)}-${randomUUID()}`);
-  try {
-    await write(temporary);
-    await rename(temporary, place);
-  } catch (error) {
-    await rm(temporary, { recursive: true, force: true });
-    throw error;
-  }
-}
-
-async function isTaken(path: string): Promise<boolean> {
-  const found = await stat(path).catch(() => undefined);
-  return found !== undefined && !(found.isDirectory() && (await readdir(path)).length === 0);
-}
-
-function asSource([name, tensor]: [string, LazyTensor]): TensorSource {
-  return { name, ...tensor };
-}
-
-function taken(path: string): TroupeError {
-  return new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `nothing at ${path}`,
-    got: "something",
-    hint: "choose another place; nothing is overwritten",
-    fields: { path },
-  });
-}
+const asSource = ([name, tensor]: [string, LazyTensor]): checkpoints.TensorSource => ({ name, ...tensor });
 
 function withoutConfig({ kind, path }: ConvertSource): TroupeError {
   const isOwn = kind === "troupe";
-  return new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
-    got: isOwn ? "an empty one, for its class has no configJson" : "none",
-    hint: isOwn
-      ? "--to safetensors writes its tensors, --config gives it one"
-      : "give the model's with --config",
-    fields: { path },
-  });
+  return convertError(
+    `a config.json ${isOwn ? `of the model in ${path}` : `beside ${path}`}`,
+    isOwn ? "an empty one, for its class has no configJson" : "none",
+    isOwn ? "--to safetensors writes its tensors, --config gives it one" : "give the model's with --config",
+    { path },
+  );
 }

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../errors/index.ts";
 import { type SafetensorsDType, tensorSizeBytes } from "../checkpoint/index.ts";
+import { convertError } from "./convert-error.ts";
 
 /** A tensor whose bytes, row-major and little-endian, are read on demand. */
 export interface LazyTensor {
@@ -16,19 +16,15 @@ export function transposed(tensor: LazyTensor): LazyTensor {
     const from = elements(tensor.dtype, await tensor.read());
     const to = elements(tensor.dtype, new Uint8Array(from.byteLength));
     for (let row = 0; row < rows; row++) {
-      for (let column = 0; column < columns; column++) {
+      for (let column = 0; column < columns; column++)
         to[column * rows + row] = from[row * columns + column] as never;
-      }
     }
     return new Uint8Array(to.buffer);
   };
   return { dtype: tensor.dtype, shape: [columns, rows], read };
 }
 
-/**
- * Concatenates tensors along one dim.
- * @throws {TroupeError} `CONVERT` if they differ in dtype or in another dim
- */
+/** Concatenates tensors along one dim. @throws {TroupeError} `CONVERT` if they differ in dtype or in another dim */
 export function joined(parts: readonly LazyTensor[], dim: 0 | 1, where: string): LazyTensor {
   const [first] = parts as [LazyTensor];
   if (parts.length === 1) return first;
@@ -36,13 +32,12 @@ export function joined(parts: readonly LazyTensor[], dim: 0 | 1, where: string):
   for (const { dtype, shape } of parts) {
     if (dtype === first.dtype && shape.length > dim && others(shape) === others(first.shape)) continue;
     const facts = `${first.dtype}[${first.shape}] and ${dtype}[${shape}]`;
-    throw new TroupeError("CONVERT", {
-      where: "convert",
-      expected: `parts of ${where} that fit side by side along dim ${dim}`,
-      got: facts,
-      hint: "are they of one checkpoint?",
-      fields: { where, dim },
-    });
+    throw convertError(
+      `parts of ${where} that fit side by side along dim ${dim}`,
+      facts,
+      "are they of one checkpoint?",
+      { where, dim },
+    );
   }
   const sizes = parts.map(({ shape }) => shape[dim] ?? 0);
   const shape = first.shape.with(
@@ -116,14 +111,8 @@ function copyRuns(
 function elements(dtype: SafetensorsDType, bytes: Uint8Array) {
   const arrays = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
   const array = arrays[tensorSizeBytes(dtype, [1]) as keyof typeof arrays];
-  if (array === undefined) {
-    throw new TroupeError("CONVERT", {
-      where: "convert",
-      expected: "a dtype of at least one byte",
-      got: dtype,
-      hint: "leave that tensor unchanged",
-    });
-  }
+  if (array === undefined)
+    throw convertError("a dtype of at least one byte", dtype, "leave that tensor unchanged", { dtype });
   const aligned = bytes.byteOffset % array.BYTES_PER_ELEMENT === 0 ? bytes : bytes.slice();
   return new array(
     aligned.buffer as ArrayBuffer,

@@ -1,17 +1,9 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
-import {
-  type Checkpoint,
-  HuggingFaceFolder,
-  hasWeights,
-  type JsonObject,
-  openCheckpoint,
-  SafetensorsFile,
-  TorchFile,
-  tensorSizeBytes,
-} from "../checkpoint/index.ts";
+import { fileFailure, type TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import * as checkpoints from "../checkpoint/index.ts";
 import { findConfig } from "./beside-config.ts";
+import { convertError } from "./convert-error.ts";
 import type { ConvertSource } from "./convert-source.ts";
 import { fairseqModel } from "./fairseq/model.ts";
 import { fromFairseq, looksLikeFairseq } from "./fairseq/names.ts";
@@ -26,7 +18,7 @@ const torchFile = /\.(pt|pth|bin|ckpt)$/;
 
 /** Facts that a source itself may lack. */
 export interface SourceHints {
-  readonly config?: JsonObject | undefined;
+  readonly config?: checkpoints.JsonObject | undefined;
   /** The `checkpoint_version` of a Megatron-LM checkpoint. */
   readonly version?: number | undefined;
 }
@@ -38,18 +30,17 @@ export interface SourceHints {
  * @throws {TroupeError} `CONVERT` for anything else; errors of reading
  */
 export async function openSource(path: string, hints: SourceHints = {}): Promise<ConvertSource> {
-  if (path.startsWith("s3://")) return fromCheckpoint(await openCheckpoint(path));
+  if (path.startsWith("s3://")) return fromCheckpoint(await checkpoints.openCheckpoint(path));
   const found = await stat(path).catch((cause: unknown) => {
     throw unknownSource(path, fileFailure(cause));
   });
   if (found.isFile()) return fromFile(path, hints);
   const entries = await readdir(path);
-  if (entries.includes("manifest.json") || entries.some((entry) => /^step-\d{6,}$/.test(entry))) {
-    return fromCheckpoint(await openCheckpoint(path));
-  }
+  if (entries.includes("manifest.json") || entries.some((entry) => /^step-\d{6,}$/.test(entry)))
+    return fromCheckpoint(await checkpoints.openCheckpoint(path));
   if (looksLikeMegatron(entries)) return openMegatron(path, hints);
   if (looksLikeNeoX(entries)) return openNeoX(path, hints.config);
-  if (hasWeights(path)) return fromHuggingFace(path);
+  if (checkpoints.hasWeights(path)) return fromHuggingFace(path);
   const weights = modelCenterFiles.find((file) => entries.includes(file));
   if (weights !== undefined) {
     const config = hints.config ?? (await findConfig("model-center", [path]));
@@ -58,10 +49,11 @@ export async function openSource(path: string, hints: SourceHints = {}): Promise
   throw unknownSource(path, `a folder with ${entries.slice(0, 5).join(", ") || "nothing in it"}`);
 }
 
-function fromCheckpoint(checkpoint: Checkpoint): ConvertSource {
+function fromCheckpoint(checkpoint: checkpoints.Checkpoint): ConvertSource {
   const lazy = (name: string): [string, LazyTensor] => {
     const { dtype, shape } = checkpoint.entry(name);
-    const read = () => checkpoint.read(name, new Uint8Array(tensorSizeBytes(dtype, shape) as number));
+    const read = () =>
+      checkpoint.read(name, new Uint8Array(checkpoints.tensorSizeBytes(dtype, shape) as number));
     return [name, { dtype, shape, read }];
   };
   const { path, config, generationConfig, companions, state } = checkpoint;
@@ -80,7 +72,7 @@ function fromCheckpoint(checkpoint: Checkpoint): ConvertSource {
 }
 
 async function fromHuggingFace(path: string): Promise<ConvertSource> {
-  const folder = await HuggingFaceFolder.open(path);
+  const folder = await checkpoints.HuggingFaceFolder.open(path);
   const tensors = folder.names.map((name): [string, LazyTensor] => {
     const { dtype, shape } = folder.entry(name);
     return [name, { dtype, shape, read: () => folder.read(name) }];
@@ -99,12 +91,14 @@ async function fromHuggingFace(path: string): Promise<ConvertSource> {
 }
 
 async function fromFile(path: string, { config }: SourceHints): Promise<ConvertSource> {
-  const file = torchFile.test(path) ? await TorchFile.open(path) : await SafetensorsFile.open(path);
+  const file = torchFile.test(path)
+    ? await checkpoints.TorchFile.open(path)
+    : await checkpoints.SafetensorsFile.open(path);
   const byName = modelIn(file);
   const plain = { path, config, step: 0, optimizer: new Map(), close: () => file.close() } as const;
   const own = {
     ...plain,
-    kind: file instanceof TorchFile ? "torch" : "safetensors",
+    kind: file instanceof checkpoints.TorchFile ? "torch" : "safetensors",
     tensors: byName,
   } as const;
   if (config === undefined) return own;
@@ -119,8 +113,8 @@ async function fromFile(path: string, { config }: SourceHints): Promise<ConvertS
 }
 
 /** A file's tensors; for training programs that use `torch.save`, those under `model`. */
-function modelIn(file: SafetensorsFile | TorchFile): Map<string, LazyTensor> {
-  const part = file instanceof TorchFile && file.parts.has("model") ? "model." : "";
+function modelIn(file: checkpoints.SafetensorsFile | checkpoints.TorchFile): Map<string, LazyTensor> {
+  const part = file instanceof checkpoints.TorchFile && file.parts.has("model") ? "model." : "";
   const own = [...file.tensors.values()].filter(({ name }) => name.startsWith(part));
   return new Map(
     own.map(({ name, dtype, shape }) => [
@@ -131,11 +125,10 @@ function modelIn(file: SafetensorsFile | TorchFile): Map<string, LazyTensor> {
 }
 
 function unknownSource(path: string, got: string): TroupeError {
-  return new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `a checkpoint, a Hugging Face folder, one of Megatron-LM, GPT-NeoX or ModelCenter, or a file of safetensors or torch.save at ${path}`,
+  return convertError(
+    `a checkpoint, a Hugging Face folder, one of Megatron-LM, GPT-NeoX or ModelCenter, or a file of safetensors or torch.save at ${path}`,
     got,
-    hint: whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
-    fields: { path },
-  });
+    whichPathWasMeant(path) ?? "see troupe checkpoint convert --help",
+    { path },
+  );
 }

@@ -69,10 +69,7 @@ export class BuiltBatches {
     return this.#at(request).batch;
   }
 
-  /**
-   * Returns refs to a batch for one reader, to attach and to read only.
-   * @throws errors of {@link batch}
-   */
+  /** Returns refs to a batch for one reader, to attach and to read only. @throws errors of {@link batch} */
   async take(request: SampleRange, { owner, numReaders }: BatchReader): Promise<BatchRefs> {
     const built = this.#at(request);
     built.numTaken += 1;
@@ -111,9 +108,8 @@ function keyOf({ split, position, numSamples }: SampleRange): string {
 
 function checkBatch(value: unknown, place: string): asserts value is Batch {
   const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
-  if (!isRecord || value instanceof Tensor) {
+  if (!isRecord || value instanceof Tensor)
     throw batchError(`${place} to return a record of named tensors`, describeValue(value));
-  }
   for (const [name, item] of Object.entries(value)) {
     if (item instanceof Tensor || !mayHoldTensors(item)) continue;
     if (Array.isArray(item)) {
@@ -128,9 +124,7 @@ function checkBatch(value: unknown, place: string): asserts value is Batch {
   }
 }
 
-function mayHoldTensors(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
-}
+const mayHoldTensors = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);

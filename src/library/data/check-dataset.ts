@@ -23,29 +23,20 @@ export function checkDataset(value: unknown): asserts value is Dataset {
   if (wrong.length > 0) throw invalid(wrong.join("; "));
 }
 
-/**
- * Checks a number of tokens.
- * @throws {TroupeError} `DATA_INVALID`
- */
+/** Checks a number of tokens. @throws {TroupeError} `DATA_INVALID` */
 export function checkNumTokens(value: unknown): asserts value is number | undefined {
   if (value === undefined || (typeof value === "number" && value >= 0 && value < Infinity)) return;
   throw answered("countTokens(…)", "a finite number of at least 0", value, "a tensor's number: .item()");
 }
 
-/**
- * Checks scores: a record of numbers, which may be NaN.
- * @throws {TroupeError} `DATA_INVALID`
- */
+/** Checks scores: a record of numbers, which may be NaN. @throws {TroupeError} `DATA_INVALID` */
 export function checkScores(value: unknown): asserts value is Scores {
   if (!isRecord(value)) throw answered("score(…)", "a record of numbers", value);
   for (const [name, score] of Object.entries(value))
     if (typeof score !== "number") throw answered("score(…)", `a number as ${name}`, score);
 }
 
-/**
- * Checks a fingerprint: values that a checkpoint can store.
- * @throws {TroupeError} `DATA_INVALID`
- */
+/** Checks a fingerprint: values that a checkpoint can store. @throws {TroupeError} `DATA_INVALID` */
 export function checkFingerprint(value: unknown): asserts value is Fingerprint {
   if (!isRecord(value)) throw answered("fingerprint()", "a record of texts, numbers and booleans", value);
   for (const [name, item] of Object.entries(value))

@@ -24,8 +24,7 @@ export type MaskedFrames = {
   /** int64 [B, T], 1 where a frame is masked. */
   readonly maskTimeIndices: Tensor;
   /**
-   * int64 [B, T, K], indices among all B · T frames: other masked frames of the same recording; 0 for frames that are
-   * not masked.
+   * int64 [B, T, K], indices among all B · T frames: other masked frames of the same recording; 0 for frames that are not masked.
    */
   readonly sampledNegativeIndices: Tensor;
 };

@@ -62,8 +62,7 @@ export function resizePixels(
 }
 
 /**
- * Scales the shorter side of a picture to `size` pixels, bicubic, and cuts out the central square, like CLIP's image
- * processor.
+ * Scales the shorter side of a picture to `size` pixels, bicubic, and cuts out the central square, like CLIP's image processor.
  * @throws {TroupeError} `DATA_EXAMPLE` as {@link resizePixels}
  */
 export function fitPicture({ height, width, colours }: Picture, size: number): Picture {

@@ -97,10 +97,7 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
   };
 }
 
-/**
- * Reads a sample; errors of `at` carry its index.
- * @throws {TroupeError} `DATA_BATCH` where there is no such sample
- */
+/** Reads a sample; errors of `at` carry its index. @throws {TroupeError} `DATA_BATCH` where there is no such sample */
 function readSample<T>(samples: Samples<T>, split: string, index: number): Awaitable<T> {
   const call = `at(${index}) of split ${split}`;
   const note = (error: unknown): never => {

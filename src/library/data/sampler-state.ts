@@ -42,10 +42,7 @@ export function batchSizeAt(sampler: SamplerState, step: number): number {
   return rampUp === undefined ? batchSize : rampedBatchSize(rampUp, samplesBefore(sampler, step));
 }
 
-/**
- * Number of a replica's micro-batches in a step, all of one size.
- * @param accumulation - number for a complete batch
- */
+/** Number of a replica's micro-batches in a step, all of one size. @param accumulation - number for a complete batch */
 export function microBatchesAt(sampler: SamplerState, accumulation: number, step: number): number {
   return (accumulation * batchSizeAt(sampler, step)) / sampler.batchSize;
 }

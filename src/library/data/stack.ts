@@ -84,13 +84,9 @@ function requireAlike<V>(
   throw batchError(`${expected} in every sample`, got);
 }
 
-function namesOf(sample: SampleRecord): string {
-  return Object.keys(sample).toSorted().join(", ");
-}
+const namesOf = (sample: SampleRecord): string => Object.keys(sample).toSorted().join(", ");
 
-function describeTensor({ dtype, shape }: Tensor): string {
-  return `${dtype}[${shape.join(",")}]`;
-}
+const describeTensor = ({ dtype, shape }: Tensor): string => `${dtype}[${shape.join(",")}]`;
 
 function kindOf(value: unknown): string {
   if (value instanceof Tensor) return "a tensor";

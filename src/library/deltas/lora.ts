@@ -95,9 +95,7 @@ function ofPattern(patterns: Readonly<Record<string, number>> = {}, name: string
   return found === undefined ? undefined : patterns[found];
 }
 
-function isBias(name: string): boolean {
-  return name === "bias" || name.endsWith(".bias");
-}
+const isBias = (name: string): boolean => name === "bias" || name.endsWith(".bias");
 
 function isTunedBias(name: string, model: Module): boolean {
   if (!isBias(name)) return false;
@@ -141,9 +139,7 @@ function tunedNames(model: Module): string[] {
 }
 
 /** Whether a tuned map's weight is [in, out]: GPT-2's. */
-function isTransposed(module: Module): boolean {
-  return isTuned(module) && module.outputDim === 1;
-}
+const isTransposed = (module: Module): boolean => isTuned(module) && module.outputDim === 1;
 
 function isTuned(module: Module | undefined): module is Affine {
   return module instanceof Affine && module.added !== undefined;

@@ -173,9 +173,7 @@ function ia3From(path: string, config: JsonObject): Delta {
 }
 
 /** Whether a folder has the encoder's weights; peft itself saves only the vectors that it computed, with `inference_mode`. */
-function isEncoded({ inference_mode: isDone }: JsonObject): boolean {
-  return isDone === false;
-}
+const isEncoded = ({ inference_mode: isDone }: JsonObject): boolean => isDone === false;
 
 function promptFrom(path: string, config: JsonObject): Delta {
   const modulesToSave = namesIn(path, config.modules_to_save, "modules_to_save") ?? [];

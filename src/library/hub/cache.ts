@@ -30,9 +30,8 @@ function cacheFolder(environment: Environment): string {
 }
 
 /**
- * One repository in the cache, in the layout of `huggingface_hub`: `blobs/ETAG` has each content once,
- * `snapshots/COMMIT/FILE` links to one, `refs/REVISION` contains a branch's commit. The cache is shared with Python
- * programs.
+ * One repository in the cache, in the layout of `huggingface_hub`: `blobs/ETAG` has each content once, `snapshots/COMMIT/FILE`
+ * links to one, `refs/REVISION` contains a branch's commit. The cache is shared with Python programs.
  */
 export class CachedRepository {
   readonly folder: string;

@@ -64,10 +64,7 @@ export class HubEndpoint {
     return { commit: sha, files };
   }
 
-  /**
-   * Requests a file's facts.
-   * @throws {TroupeError} `HUB_UNREACHABLE`, `HUB`
-   */
+  /** Requests a file's facts. @throws {TroupeError} `HUB_UNREACHABLE`, `HUB` */
   async fileFacts(repository: Repository, commit: string, file: string): Promise<FileFacts> {
     const { kind, name } = repository;
     const of = kind === "models" ? "" : `${kind}/`;

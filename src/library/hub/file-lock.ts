@@ -19,10 +19,7 @@ export class FileLock implements AsyncDisposable {
     this.#file = file;
   }
 
-  /**
-   * Waits for the lock.
-   * @param onWait - called once, if another process has it
-   */
+  /** Waits for the lock. @param onWait - called once, if another process has it */
   static async take(path: string, onWait: () => void = () => {}): Promise<FileLock> {
     mkdirSync(dirname(path), { recursive: true });
     let isFirst = true;

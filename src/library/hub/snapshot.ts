@@ -131,9 +131,7 @@ export function isCompleteModel(snapshot: string): boolean {
   try {
     const { weight_map } = parseBoundedJson(
       readBoundedTextSync(join(snapshot, INDEX), maxFileBytes.index),
-    ) as {
-      weight_map: Record<string, string>;
-    };
+    ) as { weight_map: Record<string, string> };
     return [...new Set(Object.values(weight_map))].every(has);
   } catch {
     return false;

@@ -85,11 +85,7 @@ export function probability(value: number): Field<number> {
 /** A dropout probability, or null to use another field's. */
 export function probabilityOrNull(): Field<number | null> {
   const { holds } = probability(0);
-  return {
-    default: null,
-    expected: "null or in [0, 1)",
-    holds: (given) => given === null || holds(given),
-  };
+  return { default: null, expected: "null or in [0, 1)", holds: (given) => given === null || holds(given) };
 }
 
 /** A number above 0. */
@@ -228,9 +224,8 @@ export function readConfig<F extends Fields>(
     `"${modelType}"`,
     named.model_type,
   );
-  for (const name of unsupported) {
+  for (const name of unsupported)
     checkField(where, name, !named[name], "absent or false: this library lacks it", named[name]);
-  }
   const config: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
     const value = named[name] === undefined ? field.default : named[name];

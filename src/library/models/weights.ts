@@ -171,9 +171,7 @@ function compareNames(
   return found;
 }
 
-function describeMismatch({ name, expected, got }: Mismatch): string {
-  return `${name} [${expected}]: [${got}]`;
-}
+const describeMismatch = ({ name, expected, got }: Mismatch): string => `${name} [${expected}]: [${got}]`;
 
 /** Source of named tensors, such as a `HuggingFaceFolder`. */
 export interface WeightSource {

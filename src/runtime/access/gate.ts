@@ -87,6 +87,4 @@ function namesOf(host: string): string[] {
   return [hostname(), ...addresses.map(inUrl)].map((name) => name.toLowerCase());
 }
 
-function withoutPort(host: string): string {
-  return host.replace(/:\d{1,5}$/, "");
-}
+const withoutPort = (host: string): string => host.replace(/:\d{1,5}$/, "");

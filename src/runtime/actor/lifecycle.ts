@@ -27,8 +27,7 @@ export interface LifecycleOptions {
 }
 
 /**
- * The phases of one actor: starting, running, ending, ended. It ends once, and that is the last record that its system
- * receives.
+ * The phases of one actor: starting, running, ending, ended. It ends once, and that is the last record that its system receives.
  */
 export class Lifecycle {
   readonly #options: LifecycleOptions;

@@ -84,9 +84,7 @@ export function isStream(result: object): result is AsyncIterable<unknown> | Ite
   return Symbol.asyncIterator in result || (Symbol.iterator in result && "next" in result);
 }
 
-async function take(source: Source): Promise<IteratorResult<unknown>> {
-  return await source.next();
-}
+const take = async (source: Source): Promise<IteratorResult<unknown>> => await source.next();
 
 /** Whether a promise settles before the event loop has had a turn. */
 function isThere(promise: Promise<unknown>): Promise<boolean> {

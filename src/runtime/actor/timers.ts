@@ -16,14 +16,13 @@ export interface TimerOptions {
  * @throws {TroupeError} `DEADLINE_INVALID` for a time that is not a positive number
  */
 export function startTimer(where: string, ms: number, repeats: boolean, options: TimerOptions): Timer {
-  if (!(ms > 0 && Number.isFinite(ms))) {
+  if (!(ms > 0 && Number.isFinite(ms)))
     throw new TroupeError("DEADLINE_INVALID", {
       where,
       expected: "a time in ms, above 0",
       got: String(ms),
       hint: "correct the time",
     });
-  }
   const { clock, hasEnded, send } = options;
   let dueMs = clock.now() + ms;
   let timer: Timer;

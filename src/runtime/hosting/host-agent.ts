@@ -55,8 +55,7 @@ export interface HostAgentOptions {
  */
 export class HostAgent {
   /**
-   * Resolves once the system has released this host and all processes here have ended; with the system's failure, if it
-   * failed.
+   * Resolves once the system has released this host and all processes here have ended; with the system's failure, if it failed.
    */
   readonly over: Promise<Failure | undefined>;
   readonly #options: HostAgentOptions;
@@ -170,8 +169,7 @@ export class HostAgent {
   }
 
   /**
-   * Leaves once nothing runs here any more and the head has received all reports, which could otherwise be lost with this
-   * host.
+   * Leaves once nothing runs here any more and the head has received all reports, which could otherwise be lost with this host.
    */
   async #leaveWhereEmpty(): Promise<void> {
     if (this.#running.size > 0) return;

@@ -65,8 +65,7 @@ export function startProcess(name: string, start: ProcessStart): StartedProcess 
 }
 
 /**
- * Makes the error that the end of a process is for its actors. It has no code of Troupe's, because it was not thrown on
- * purpose.
+ * Makes the error that the end of a process is for its actors. It has no code of Troupe's, because it was not thrown on purpose.
  */
 export function endOf(name: string, { pid, lastLines }: StartedProcess, end: ProcessEnd): Error {
   const { exitCode, signalCode, error } = end;
@@ -89,6 +88,4 @@ async function untilClosed({ stdout, stderr }: ChildProcess): Promise<void> {
 }
 
 /** Returns the flags of this process, without those of a script on the command line. */
-function flags(): readonly string[] {
-  return workerFlags(process.execArgv).execArgv ?? process.execArgv;
-}
+const flags = (): readonly string[] => workerFlags(process.execArgv).execArgv ?? process.execArgv;

@@ -2,16 +2,10 @@ import type { UserCall } from "../../errors/index.ts";
 import { type ActorState, actorStates, type CollectiveStatus } from "../protocol/actor-status.ts";
 import { CollectiveLine, collectiveLineBytes, shiftedLine } from "./collective-line.ts";
 
+// biome-ignore format: a list
 const word = {
-  version: 0,
-  state: 1,
-  kindIndex: 2,
-  numQueued: 3,
-  waitingFor: 4,
-  opLength: 5,
-  blockLength: 6,
-  callLength: 7,
-  isCallPending: 8,
+  version: 0, state: 1, kindIndex: 2, numQueued: 3, waitingFor: 4, opLength: 5, blockLength: 6,
+  callLength: 7, isCallPending: 8,
 } as const;
 const numWords = 10;
 const real = { sinceMs: 0, opSinceMs: 1, sequence: 2, numHandled: 3, answeredMs: 4, callSinceMs: 5 } as const;

@@ -132,6 +132,4 @@ export function makeTracer(
   return new Tracer(uid, uid === systemAddress.uid ? traceEvery : 0, now, report);
 }
 
-function hex(value: number): string {
-  return value.toString(16).padStart(8, "0");
-}
+const hex = (value: number): string => value.toString(16).padStart(8, "0");

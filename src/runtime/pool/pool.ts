@@ -51,14 +51,13 @@ export function supervisionOf(
   kindsOf: (name: string) => readonly string[] | undefined,
 ): SupervisorOptions {
   const { name, size, route = "round_robin", init, role = name, ...rest } = options;
-  if (!Number.isInteger(size) || size < 1) {
+  if (!Number.isInteger(size) || size < 1)
     throw new TroupeError("SUPERVISOR_OPTION", {
       where: `pool ${name}`,
       expected: "size to be a whole number from 1",
       got: String(size),
       hint: "correct the option",
     });
-  }
   const members = Array.from({ length: size }, (_, index) => `${name}-${index}`);
   let kinds: readonly string[] | undefined;
   const router: ChildSpec = {

@@ -2,14 +2,9 @@ import type { UserCall } from "../../errors/index.ts";
 import type { ActorRole } from "./spawn.ts";
 
 /** The states of an actor, as the runtime sees it. */
+// biome-ignore format: a list
 export const actorStates = [
-  "starting",
-  "idle",
-  "handling",
-  "waiting",
-  "stopping",
-  "stopped",
-  "failed",
+  "starting", "idle", "handling", "waiting", "stopping", "stopped", "failed",
 ] as const;
 
 /** One of {@link actorStates}. */
@@ -45,8 +40,7 @@ export interface ActorInspection extends ActorRole {
   /** The actor whose answer it is blocked on, `name#incarnation`. */
   readonly waitingFor: string | undefined;
   /**
-   * Age of the heartbeat probe that it has not answered although it seems idle: its thread is stuck. Undefined where it
-   * answered.
+   * Age of the heartbeat probe that it has not answered although it seems idle: its thread is stuck. Undefined where it answered.
    */
   readonly unresponsiveMs: number | undefined;
   readonly numQueued: number;

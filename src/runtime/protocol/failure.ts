@@ -133,9 +133,7 @@ export function isStopRequest(error: unknown): boolean {
   return false;
 }
 
-function describeDown(down: Down): string {
-  return describe({ name: down.actor, incarnation: down.incarnation });
-}
+const describeDown = (down: Down): string => describe({ name: down.actor, incarnation: down.incarnation });
 
 function withActor(failure: Failure, actor: string | undefined): Failure {
   return actor === undefined ? failure : { ...failure, actor };

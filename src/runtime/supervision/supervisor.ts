@@ -200,11 +200,7 @@ export class Supervisor {
   /** @param stuck - the error that prevents a restart; undefined if there were too many restarts */
   async #escalate(stuck?: unknown): Promise<void> {
     this.#giveUp();
-    await stopAll(this.#waves, {
-      ...this.#stopOptions(),
-      drain: false,
-      reason: "its supervisor gave up",
-    });
+    await stopAll(this.#waves, { ...this.#stopOptions(), drain: false, reason: "its supervisor gave up" });
     const failures = this.#window.causes.map(
       (down) => down.cause ?? (stuck === undefined ? keptStopping(down) : toFailure(stuck)),
     );
@@ -274,9 +270,7 @@ function stoppedMeanwhile(name: string): TroupeError {
   });
 }
 
-function keptStopping({ actor }: Down): Failure {
-  return toFailure(new Error(`${actor} stopped by itself`));
-}
+const keptStopping = ({ actor }: Down): Failure => toFailure(new Error(`${actor} stopped by itself`));
 
 function failedToStart(child: SupervisedChild, error: unknown): Down {
   return { actor: child.name, incarnation: child.incarnation, reason: "failed", cause: toFailure(error) };

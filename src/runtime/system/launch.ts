@@ -31,10 +31,7 @@ export interface Launched {
   readonly systemEnd: LinkEnd;
 }
 
-/**
- * Starts an incarnation in the place where it is to run.
- * @param init - encoded by the system's codecs
- */
+/** Starts an incarnation in the place where it is to run. @param init - encoded by the system's codecs */
 export function launch(
   context: LaunchContext,
   place: SpawnPlace,

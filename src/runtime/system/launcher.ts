@@ -266,9 +266,7 @@ export class Launcher {
 }
 
 /** Returns the name in `name#incarnation`. */
-function nameIn(actor: string): string {
-  return actor.slice(0, actor.lastIndexOf("#"));
-}
+const nameIn = (actor: string): string => actor.slice(0, actor.lastIndexOf("#"));
 
 function roleOf({ role, index }: SpawnPlace): ActorRole {
   return { ...(role !== undefined && { role }), ...(index !== undefined && { index }) };

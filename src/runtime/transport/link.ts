@@ -24,8 +24,7 @@ export interface Link {
 }
 
 /**
- * Data that accompanies packets between two threads of a process: how far other work of the sender has come, such as a
- * device's.
+ * Data that accompanies packets between two threads of a process: how far other work of the sender has come, such as a device's.
  */
 export interface MessageOrder {
   /** Returns the value to send with the next packet; 0 for none. */
@@ -40,8 +39,7 @@ export type Parcel =
   | { readonly packet: Packet };
 
 /**
- * How the ends of a link learn what the other has taken: from shared memory, or by a report after every `reportEvery`
- * messages.
+ * How the ends of a link learn what the other has taken: from shared memory, or by a report after every `reportEvery` messages.
  */
 export type CreditsPlan = MemoryPlace | { readonly reportEvery: number };
 

@@ -134,9 +134,7 @@ export class PortPipe implements Pipe {
   }
 }
 
-function newPacker(): Packr {
-  return new Packr(packing());
-}
+const newPacker = (): Packr => new Packr(packing());
 
 function tooLarge(sizeBytes: number, maxBytes: number): string {
   return `a packet of at most ${maxBytes} bytes: it has ${sizeBytes} and could not be cloned for another process`;

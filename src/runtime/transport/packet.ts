@@ -71,17 +71,13 @@ export class PacketWriter {
   }
 }
 
-/**
- * Checks that an unpacked value is a packet, before anything in it is used.
- * @throws {TroupeError} `FRAME_INVALID`
- */
+/** Checks that an unpacked value is a packet, before anything in it is used. @throws {TroupeError} `FRAME_INVALID` */
 export function checkPacket(unpacked: unknown): Packet {
   if (!Array.isArray(unpacked)) throw noPacket("an array", typeof unpacked);
   for (let offset = 0; offset < unpacked.length; ) {
     const [header, kind, count] = unpacked.slice(offset, offset + runPrefix) as unknown[];
-    if (!Number.isInteger(header) || typeof kind !== "string") {
+    if (!Number.isInteger(header) || typeof kind !== "string")
       throw noPacket(`a record at ${offset}`, `${typeof header}, ${typeof kind}`);
-    }
     const isRun = ((header as number) & runBit) !== 0;
     if (isRun && !(Number.isInteger(count) && (count as number) > 0))
       throw noPacket(`a count at ${offset}`, String(count));
@@ -118,9 +114,8 @@ export function readPacket(packet: Packet, visit: (record: ReceivedRecord) => vo
       continue;
     }
     const end = offset + runPrefix + (packet[offset + 2] as number);
-    for (let index = offset + runPrefix; index < end; index++) {
+    for (let index = offset + runPrefix; index < end; index++)
       visit({ type, lane, isEncoded, id: 0, kind, deadlineMs: 0, trace: undefined, body: packet[index] });
-    }
     offset = end;
   }
 }

@@ -7,9 +7,8 @@ import { type CheckpointStorage, openStorage, standingOf } from "../../library/c
 import { number } from "./flags.ts";
 
 /**
- * Prints the dashboard's address to standard error, since standard output is for results. Only a terminal shows the
- * token: other output, such as a job's log, may have other readers. There it prints a command that shows the address
- * with the token.
+ * Prints the dashboard's address to standard error, since standard output is for results. Only a terminal shows the token: other
+ * output, such as a job's log, may have other readers. There it prints a command that shows the address with the token.
  * @param tokenFile - readable by its owner only
  */
 export function printAddress(url: string | undefined, tokenFile: string | undefined): void {

@@ -1,21 +1,17 @@
 import type { Command } from "commander";
-import { TroupeError } from "../../errors/index.ts";
+import { fileFailure, TroupeError } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import { bytesOf } from "../../job/options/index.ts";
+import { type JsonObject, parseJsonObject } from "../../library/checkpoint/index.ts";
 
-/**
- * Reads a flag's value as a number.
- * @throws {TroupeError} `USAGE`
- */
+/** Reads a flag's value as a number. @throws {TroupeError} `USAGE` */
 export function number(text: string): number {
   const value = Number(text);
   if (text.trim() !== "" && Number.isFinite(value)) return value;
   throw usage("a number", JSON.stringify(text), "see troupe --help");
 }
 
-/**
- * Reads `80GB`, `512 MiB` or a plain number as bytes.
- * @throws {TroupeError} `USAGE`
- */
+/** Reads `80GB`, `512 MiB` or a plain number as bytes. @throws {TroupeError} `USAGE` */
 export function bytes(text: string): number {
   const size = bytesOf(text);
   if (size !== undefined && Number.isFinite(size)) return size;
@@ -36,15 +32,23 @@ export function pair(flags: string, example: string) {
   };
 }
 
-/**
- * Reads one setting of a job and adds it to those before it.
- * @throws {TroupeError} `USAGE`
- */
+/** Reads one setting of a job and adds it to those before it. @throws {TroupeError} `USAGE` */
 export const setting = pair("--set <key=value>", "--set layers=6");
 
 /** The error for wrong arguments. */
 export function usage(expected: string, got: string, advice: string): TroupeError {
   return new TroupeError("USAGE", { where: "troupe", expected, got, hint: advice });
+}
+
+/** Reads a model's config file. @throws {TroupeError} `USAGE` with what was expected if it cannot be read */
+export function readConfig(path: string, expected: string, advice: string): JsonObject {
+  let text: string;
+  try {
+    text = readBoundedTextSync(path, maxFileBytes.config);
+  } catch (cause) {
+    throw usage(expected, `${path}: ${fileFailure(cause)}`, advice);
+  }
+  return parseJsonObject(text, path);
 }
 
 const FULL_ERRORS = "printsFullErrors";
@@ -59,9 +63,7 @@ export function printsFullErrors(command: Command): boolean {
   return rootOf(command).getOptionValue(FULL_ERRORS) === true;
 }
 
-function rootOf(command: Command): Command {
-  return command.parent === null ? command : rootOf(command.parent);
-}
+const rootOf = (command: Command): Command => (command.parent === null ? command : rootOf(command.parent));
 
 let unprinted: NodeJS.ErrnoException | undefined;
 

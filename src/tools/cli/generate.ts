@@ -3,29 +3,11 @@ import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { dematerialize, materialize } from "../../compute/nn/index.ts";
 import { setNumThreads } from "../../compute/tensor/index.ts";
-import { fileFailure } from "../../errors/index.ts";
-import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
-import {
-  adapterConfigName,
-  HuggingFaceFolder,
-  type JsonObject,
-  parseJsonObject,
-} from "../../library/checkpoint/index.ts";
+import * as checkpoints from "../../library/checkpoint/index.ts";
 import { loadTokenizer, type Tokenizer } from "../../library/data/index.ts";
 import { applyDelta, deltaFrom, loadDelta } from "../../library/deltas/index.ts";
-import {
-  autoModel,
-  configOfFile,
-  copyWeights,
-  type GenerateOptions,
-  type GenerativeModel,
-  generate,
-  hasModel,
-  matchWeights,
-  pretrained,
-  specialTokensOf,
-  taskOf,
-} from "../../library/models/index.ts";
+import * as models from "../../library/models/index.ts";
+import { baseOf } from "./adapter-base.ts";
 import { number, print, usage } from "./flags.ts";
 
 interface GenerateFlags {
@@ -97,13 +79,13 @@ export function addGenerateCommand(program: Command): void {
 }
 
 async function write(path: string, flags: GenerateFlags): Promise<string[]> {
-  const adapter = existsSync(join(path, adapterConfigName)) ? path : undefined;
+  const adapter = existsSync(join(path, checkpoints.adapterConfigName)) ? path : undefined;
   if (adapter === undefined && flags.base !== undefined)
-    throw usage("--base with an adapter", `it with ${path}`, `that has no ${adapterConfigName}`);
+    throw usage("--base with an adapter", `it with ${path}`, `that has no ${checkpoints.adapterConfigName}`);
   const base = adapter === undefined ? path : (flags.base ?? baseOf(adapter));
-  await using folder = await HuggingFaceFolder.open(base);
+  await using folder = await checkpoints.HuggingFaceFolder.open(base);
   const { config, generationConfig = {} } = folder;
-  const task = taskOf(config) ?? writing.find((each) => hasModel(each, config));
+  const task = models.taskOf(config) ?? writing.find((each) => models.hasModel(each, config));
   if (task !== "causal_lm" && task !== "seq2seq_lm")
     throw usage(
       "a folder of a causal language model or an encoder-decoder",
@@ -114,17 +96,18 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   const prompts = flags.prompt.map((prompt) =>
     encode(prompt, tokenizer, task === "seq2seq_lm" ? endOf(config) : []),
   );
-  const model = autoModel(task, configOfFile(config));
+  const model = models.autoModel(task, models.configOfFile(config));
   if (adapter !== undefined) applyDelta(model, deltaFrom(adapter));
   const entries = new Map(folder.names.map((name) => [name, folder.entry(name)]));
   // Shapes are compared before memory is allocated, since the sizes come from an untrusted file.
-  const matched = adapter === undefined ? matchWeights(model, entries) : pretrained(model, entries).matched;
+  const matched =
+    adapter === undefined ? models.matchWeights(model, entries) : models.pretrained(model, entries).matched;
   materialize(model, { seed: 0 });
   try {
-    await copyWeights(model, matched, folder);
+    await models.copyWeights(model, matched, folder);
     if (adapter !== undefined) await loadDelta(adapter, model);
-    const options = { ...specialTokensOf(config, generationConfig), ...optionsOf(flags) };
-    const texts = generate(model as unknown as GenerativeModel, prompts, options);
+    const options = { ...models.specialTokensOf(config, generationConfig), ...optionsOf(flags) };
+    const texts = models.generate(model as unknown as models.GenerativeModel, prompts, options);
     return texts.map((text, row) => {
       const written = text.slice(task === "seq2seq_lm" ? 1 : (prompts[row]?.length ?? 0));
       if (tokenizer === undefined) return written.join(",");
@@ -136,28 +119,6 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   } finally {
     dematerialize(model);
   }
-}
-
-/** The folder of the model that the adapter was tuned from. */
-function baseOf(adapter: string): string {
-  const file = join(adapter, adapterConfigName);
-  const { base_model_name_or_path: base } = adapterConfigOf(file);
-  if (typeof base === "string" && existsSync(base)) return base;
-  throw usage("the folder of the model that was tuned", `${base} in ${file}`, "--base names it");
-}
-
-function adapterConfigOf(file: string): JsonObject {
-  let text: string;
-  try {
-    text = readBoundedTextSync(file, maxFileBytes.config);
-  } catch (cause) {
-    throw usage(
-      "the config of an adapter",
-      `${file}: ${fileFailure(cause)}`,
-      "--base names the model's folder",
-    );
-  }
-  return parseJsonObject(text, file);
 }
 
 /** The tokens that end an encoder's text. */
@@ -179,7 +140,7 @@ function optionsOf({
   threads: _____,
   earlyStopping,
   ...flags
-}: GenerateFlags): GenerateOptions {
+}: GenerateFlags): models.GenerateOptions {
   const isDrawn = [flags.temperature, flags.topK, flags.topP, flags.seed].some(
     (value) => value !== undefined,
   );

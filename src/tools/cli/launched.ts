@@ -73,6 +73,4 @@ function interruptedEarly(signal: NodeJS.Signals, { rank }: Launch): TroupeError
   });
 }
 
-function exitOf(signal: NodeJS.Signals): number {
-  return 128 + constants.signals[signal];
-}
+const exitOf = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];

@@ -5,6 +5,7 @@ import { describeError, reportError } from "../../job/events/index.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
+import { addExportCommand } from "./export.ts";
 import { checkPrinted, printsFullErrors } from "./flags.ts";
 import { addGenerateCommand } from "./generate.ts";
 import { misunderstood } from "./misunderstood.ts";
@@ -12,6 +13,7 @@ import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
 import { addRapidformerCommands, withListing } from "./rapidformer/command.ts";
 import { addRunCommand } from "./run.ts";
+import { addServeCommand } from "./serve.ts";
 
 /**
  * Exit codes of the command line. `interrupted`: a signal has ended the run and its state is saved (EX_TEMPFAIL of
@@ -21,7 +23,7 @@ export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as co
 
 /**
  * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`,
- * `troupe generate FOLDER`, `troupe preprocess`, `troupe doctor`.
+ * `troupe export FOLDER`, `troupe generate FOLDER`, `troupe serve JOB`, `troupe preprocess`, `troupe doctor`.
  * @param args - the arguments after the program's name
  * @returns the exit code, once everything that it started has ended
  */
@@ -40,7 +42,9 @@ export async function main(args: readonly string[]): Promise<number> {
   addPlanCommand(program);
   addCheckpointCommand(program);
   addDashboardCommand(program);
+  addExportCommand(program);
   addGenerateCommand(program);
+  addServeCommand(program);
   addPreprocessCommand(program);
   addDoctorCommand(program);
   try {
@@ -72,54 +76,20 @@ function report(error: unknown, debug: boolean): number {
 }
 
 /** Usage errors that a job's own code may also throw: for these the code's lines are shown. */
+// biome-ignore format: a list
 const JOB_CODES: ReadonlySet<string> = new Set([
-  "LAYOUT",
-  "ZERO_LEVEL",
-  "JOB_CONFIG",
-  "JOB_INVALID",
-  "TENSOR_PLAN",
-  "OPTIMIZER_OPTION",
-  "DATA_INVALID",
+  "LAYOUT", "ZERO_LEVEL", "JOB_CONFIG", "JOB_INVALID", "TENSOR_PLAN", "OPTIMIZER_OPTION", "DATA_INVALID",
 ]);
 
 /** Errors in the arguments, found before anything ran. */
+// biome-ignore format: a list
 const USAGE_CODES: ReadonlySet<string> = new Set([
-  "USAGE",
-  "OPTION",
-  "LAYOUT",
-  "ZERO_LEVEL",
-  "JOB_CONFIG",
-  "JOB_INVALID",
-  "LAUNCH_VARIABLES",
-  "TENSOR_PLAN",
-  "CHECKPOINT_LOCKED",
-  "CHECKPOINT_MISSING",
-  "CHECKPOINT_OPTION",
-  "CHECKPOINT_TAKEN",
-  "CHECKPOINT_SERVE",
-  "CONVERT",
-  "S3_UNAVAILABLE",
-  "DASHBOARD_SOURCE",
-  "DASHBOARD_PORT",
-  "ACCESS_TOKEN",
-  "OPTIMIZER_OPTION",
-  "RECOMPUTE_PART",
-  "RESUME_MISMATCH",
-  "CONFIG_FILE",
-  "DEVICE_UNAVAILABLE",
-  "SINK",
-  "DATA_INVALID",
-  "DATA_UNREADABLE",
-  "DATA_MISSING",
-  "DATA_EMPTY",
-  "DATA_TOO_SHORT",
-  "GENERATE_OPTION",
-  "TOKENIZER_INVALID",
-  "HUGGING_FACE_FOLDER",
-  "HUB",
-  "HUB_CHECKSUM",
-  "HUB_UNREACHABLE",
-  "ARGUMENTS",
+  ...JOB_CODES,
+  "USAGE", "OPTION", "LAUNCH_VARIABLES", "CHECKPOINT_LOCKED", "CHECKPOINT_MISSING", "CHECKPOINT_OPTION",
+  "CHECKPOINT_TAKEN", "CHECKPOINT_SERVE", "CONVERT", "S3_UNAVAILABLE", "DASHBOARD_SOURCE", "DASHBOARD_PORT",
+  "ACCESS_TOKEN", "RECOMPUTE_PART", "RESUME_MISMATCH", "CONFIG_FILE", "DEVICE_UNAVAILABLE", "SINK",
+  "DATA_UNREADABLE", "DATA_MISSING", "DATA_EMPTY", "DATA_TOO_SHORT", "GENERATE_OPTION", "TOKENIZER_INVALID",
+  "HUGGING_FACE_FOLDER", "HUB", "HUB_CHECKSUM", "HUB_UNREACHABLE", "ARGUMENTS",
   // Not such an error, but 1 from `checkpoint verify` means damage, and its findings were not printed.
   "OUTPUT_LOST",
 ]);

@@ -48,13 +48,12 @@ function typed(command: Command, option: Option, flag: Flag): Given[] {
   // Commander keeps `--events FILE` and `--no-events` under one name: false means the latter.
   if (flag.negate !== (value === false)) return [];
   const given = { origin: "flag", by: flag.long ?? "" } as const;
-  if (isPairs(flag.flags)) {
+  if (isPairs(flag.flags))
     return Object.entries(value as Record<string, string>).map(([key, text]) => ({
       ...given,
       path: [...option.path, key],
       value: text,
     }));
-  }
   // `--dashboard` without a port turns the dashboard on.
   if (flag.optional && value === true) return [{ ...given, path: option.path.slice(0, -1), value }];
   return [

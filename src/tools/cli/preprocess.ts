@@ -4,16 +4,7 @@ import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import { TroupeError } from "../../errors/index.ts";
 import { openRegularSync, ownValue } from "../../errors/untrusted/index.ts";
-import {
-  loadGpt2Tokenizer,
-  loadTokenizer,
-  loadWordPiece,
-  type PunktModel,
-  preprocess,
-  readPunkt,
-  type Tokenizer,
-  t5Vocabulary,
-} from "../../library/data/index.ts";
+import * as data from "../../library/data/index.ts";
 import { number, print } from "./flags.ts";
 
 interface PreprocessFlags {
@@ -41,28 +32,20 @@ interface PreprocessFlags {
 const kinds = ["BertWordPieceLowerCase", "BertWordPieceCase", "GPT2BPETokenizer"] as const;
 
 /** NLTK's names of languages, for `--lang`. */
+// biome-ignore format: a list
 const languages: Readonly<Record<string, string>> = {
-  english: "en",
-  german: "de",
-  french: "fr",
-  spanish: "es",
-  italian: "it",
-  portuguese: "pt",
-  dutch: "nl",
-  chinese: "zh",
-  japanese: "ja",
+  english: "en", german: "de", french: "fr", spanish: "es", italian: "it", portuguese: "pt", dutch: "nl",
+  chinese: "zh", japanese: "ja",
 };
 
 /** Adds `troupe preprocess`, with the flags of Megatron's `preprocess_data.py`. */
 export function addPreprocessCommand(program: Command): void {
+  // biome-ignore format: a table, with a row on each line
   program
     .command("preprocess")
     .description("tokenize a corpus of JSON lines into Megatron's indexed datasets, on all cores")
     .requiredOption("--input <file>", "JSON lines, one document in each")
-    .requiredOption(
-      "--output-prefix <prefix>",
-      "write PREFIX_KEY_document, or PREFIX_KEY_sentence with --split-sentences",
-    )
+    .requiredOption("--output-prefix <prefix>", "write PREFIX_KEY_document, or PREFIX_KEY_sentence with --split-sentences")
     .option("--json-keys <key...>", "text fields of a document; each becomes a dataset", ["text"])
     .addOption(new Option("--tokenizer-type <type>", "kind of tokenizer").choices(kinds))
     .option("--tokenizer <path>", "a tokenizer.json or a Hugging Face folder, instead of a type")
@@ -73,75 +56,60 @@ export function addPreprocessCommand(program: Command): void {
     .option("--split-sentences", "make each sentence a sequence, split by Unicode's rules or by Punkt", false)
     .option("--keep-newlines", "keep the white space after a sentence with it, as Megatron does", false)
     .option("--lang <language>", "language of the sentences", "english")
-    .option(
-      "--punkt <folder>",
-      "find sentences as Megatron does, with NLTK's Punkt model: nltk_data/tokenizers/punkt_tab",
-    )
-    .addOption(
-      new Option("--dataset-impl <format>", "format of the datasets")
-        .choices(["mmap", "lazy", "cached"])
-        .default("mmap"),
-    )
+    .option("--punkt <folder>", "find sentences as Megatron does, with NLTK's Punkt model: nltk_data/tokenizers/punkt_tab")
+    .addOption(new Option("--dataset-impl <format>", "format of the datasets").choices(["mmap", "lazy", "cached"]).default("mmap"))
     .option("--workers <n>", "threads (default: one for each core)", number)
     .option("--plain-loop", "also measure a plain loop over the lines on one thread, for two seconds", false)
     .option("--log-interval <documents>", "documents between progress lines", number, 10_000)
-    .option(
-      "--make-vocab-size-divisible-by <n>",
-      "pad the reported vocabulary size to a multiple of this",
-      number,
-      128,
-    )
-    .option(
-      "--tensor-model-parallel-size <n>",
-      "tensor-parallel ranks; the padding takes them into account",
-      number,
-      1,
-    )
-    .action(async (flags: PreprocessFlags) => {
-      for (const name of ["punkt", "keepNewlines"] as const) {
-        if (!flags[name] || flags.splitSentences) continue;
-        const flag = name === "punkt" ? "--punkt" : "--keep-newlines";
-        throw misused(`${flag} with --split-sentences`, `${flag} alone`);
-      }
-      const tokenizer = await tokenizerOf(flags);
-      const vocabSize = megatronSize(tokenizer, flags);
-      const began = performance.now();
-      let told = 0;
-      const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
-      const done = await preprocess({
-        input: flags.input,
-        keys: flags.jsonKeys,
-        outputPrefix: flags.outputPrefix,
-        tokenizer,
-        vocabSize,
-        format: flags.datasetImpl === "mmap" ? "mmap" : "cached",
-        ...(flags.appendEod && { endOfDocument: endOfDocument(tokenizer, flags) }),
-        ...(flags.splitSentences && { sentencesOf: sentencesOf(flags), keepNewlines: flags.keepNewlines }),
-        ...(flags.workers !== undefined && { workers: flags.workers }),
-        onProgress: ({ documents, bytes }) => {
-          if (documents < told + flags.logInterval) return;
-          told = documents;
-          process.stderr.write(
-            `${documents} documents, ${rate(documents)} a second, ${(rate(bytes) / 1e6).toFixed(2)} MB/s\n`,
-          );
-        },
-      });
-      const { documents, tokens, prefixes } = done;
-      const tokensPerSecond = rate(tokens);
-      print(`${documents} documents, ${tokens} tokens, ${tokensPerSecond} a second`);
-      if (flags.plainLoop) {
-        const plain = await plainRate(flags, tokenizer);
-        print(`a plain loop: ${plain} a second, ${(tokensPerSecond / plain).toFixed(2)} x`);
-      }
-      print(`vocabulary: ${vocabSize}, padded to ${paddedSize(vocabSize, flags)}`);
-      for (const prefix of prefixes) print(prefix);
-    });
+    .option("--make-vocab-size-divisible-by <n>", "pad the reported vocabulary size to a multiple of this", number, 128)
+    .option("--tensor-model-parallel-size <n>", "tensor-parallel ranks; the padding takes them into account", number, 1)
+    .action(run);
+}
+
+async function run(flags: PreprocessFlags): Promise<void> {
+  for (const name of ["punkt", "keepNewlines"] as const) {
+    if (!flags[name] || flags.splitSentences) continue;
+    const flag = name === "punkt" ? "--punkt" : "--keep-newlines";
+    throw misused(`${flag} with --split-sentences`, `${flag} alone`);
+  }
+  const tokenizer = await tokenizerOf(flags);
+  const vocabSize = megatronSize(tokenizer, flags);
+  const began = performance.now();
+  let told = 0;
+  const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
+  const done = await data.preprocess({
+    input: flags.input,
+    keys: flags.jsonKeys,
+    outputPrefix: flags.outputPrefix,
+    tokenizer,
+    vocabSize,
+    format: flags.datasetImpl === "mmap" ? "mmap" : "cached",
+    ...(flags.appendEod && { endOfDocument: endOfDocument(tokenizer, flags) }),
+    ...(flags.splitSentences && { sentencesOf: sentencesOf(flags), keepNewlines: flags.keepNewlines }),
+    ...(flags.workers !== undefined && { workers: flags.workers }),
+    onProgress: ({ documents, bytes }) => {
+      if (documents < told + flags.logInterval) return;
+      told = documents;
+      process.stderr.write(
+        `${documents} documents, ${rate(documents)} a second, ${(rate(bytes) / 1e6).toFixed(2)} MB/s\n`,
+      );
+    },
+  });
+  const { documents, tokens, prefixes } = done;
+  const tokensPerSecond = rate(tokens);
+  print(`${documents} documents, ${tokens} tokens, ${tokensPerSecond} a second`);
+  if (flags.plainLoop) {
+    const plain = await plainRate(flags, tokenizer);
+    print(`a plain loop: ${plain} a second, ${(tokensPerSecond / plain).toFixed(2)} x`);
+  }
+  print(`vocabulary: ${vocabSize}, padded to ${paddedSize(vocabSize, flags)}`);
+  for (const prefix of prefixes) print(prefix);
 }
 
 const PLAIN_LOOP_MS = 2000;
 
 /** Tokens per second of a plain loop: read a line, parse its JSON, tokenize. */
-async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: Tokenizer): Promise<number> {
+async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: data.Tokenizer): Promise<number> {
   const file = createReadStream(input, { fd: openRegularSync(input) });
   const beganMs = performance.now();
   let [tokens, ms] = [0, 0];
@@ -156,26 +124,26 @@ async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: Tokeni
   return Math.round((1000 * tokens) / Math.max(1, ms));
 }
 
-async function tokenizerOf(flags: PreprocessFlags): Promise<Tokenizer> {
+async function tokenizerOf(flags: PreprocessFlags): Promise<data.Tokenizer> {
   const { tokenizer, tokenizerType, mergeFile } = flags;
   const vocabFile = flags.vocabFile ?? flags.vocab;
-  if (tokenizer !== undefined) return loadTokenizer(tokenizer);
+  if (tokenizer !== undefined) return data.loadTokenizer(tokenizer);
   if (tokenizerType === undefined)
     throw misused(`--tokenizer-type ${kinds.join(", ")}, or --tokenizer PATH`, "neither");
   if (vocabFile === undefined) throw misused(`--vocab-file with --tokenizer-type ${tokenizerType}`, "none");
   if (tokenizerType === "GPT2BPETokenizer") {
     if (mergeFile === undefined) throw misused(`--merge-file with --tokenizer-type ${tokenizerType}`, "none");
-    return loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
+    return data.loadGpt2Tokenizer({ vocabPath: vocabFile, mergesPath: mergeFile });
   }
   // As in Megatron: words have at most 200 characters, and [MASK] in a text is plain text.
-  return loadWordPiece(vocabFile, {
+  return data.loadWordPiece(vocabFile, {
     lowercase: tokenizerType === "BertWordPieceLowerCase",
     maxCharacters: 200,
   });
 }
 
 /** The token that ends a document: GPT-2's <|endoftext|> or BERT's separator. */
-function endOfDocument(tokenizer: Tokenizer, { tokenizerType }: PreprocessFlags): number {
+function endOfDocument(tokenizer: data.Tokenizer, { tokenizerType }: PreprocessFlags): number {
   const { spec } = tokenizer;
   const json = spec.kind === "hugging-face" ? spec.tokenizer : {};
   const vocab = (json.model as { vocab?: Record<string, number> } | undefined)?.vocab ?? {};
@@ -188,10 +156,10 @@ function endOfDocument(tokenizer: Tokenizer, { tokenizerType }: PreprocessFlags)
 }
 
 /** Punkt's folder for all languages, or its model of one. */
-function sentencesOf({ lang, punkt }: PreprocessFlags): string | PunktModel {
+function sentencesOf({ lang, punkt }: PreprocessFlags): string | data.PunktModel {
   if (punkt === undefined) return languageOf(lang);
   const ofLanguage = join(punkt, lang);
-  return readPunkt(existsSync(ofLanguage) ? ofLanguage : punkt);
+  return data.readPunkt(existsSync(ofLanguage) ? ofLanguage : punkt);
 }
 
 function languageOf(name: string): string {
@@ -201,9 +169,12 @@ function languageOf(name: string): string {
 }
 
 /** The vocabulary size as Megatron counts it: for BERT with [BOS] and [EOS], which its tokenizer adds. */
-function megatronSize(tokenizer: Tokenizer, { tokenizerType, tokenizer: path }: PreprocessFlags): number {
+function megatronSize(
+  tokenizer: data.Tokenizer,
+  { tokenizerType, tokenizer: path }: PreprocessFlags,
+): number {
   const isBert = path === undefined && tokenizerType !== "GPT2BPETokenizer";
-  return isBert ? t5Vocabulary(tokenizer, 0).size : tokenizer.vocabSize;
+  return isBert ? data.t5Vocabulary(tokenizer, 0).size : tokenizer.vocabSize;
 }
 
 /** The vocabulary size with Megatron's padding, so that ranks can split it evenly. */

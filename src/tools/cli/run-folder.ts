@@ -19,9 +19,8 @@ interface WithFolder {
 }
 
 /**
- * Chooses the checkpoint folder of a run without one, or with `--checkpoint auto`: that of the run it resumes, else
- * `runs/<job>`, or `runs/<job>-2` and so on where that has another run or one in progress. `--checkpoint none` chooses
- * none.
+ * Chooses the checkpoint folder of a run without one, or with `--checkpoint auto`: that of the run it resumes, else `runs/<job>`,
+ * or `runs/<job>-2` and so on where that has another run or one in progress. `--checkpoint none` chooses none.
  * @param url - of the job's module
  * @param given - options so far; later ones win
  * @param isAlone - whether no other hosts take part, which would find the folder taken by this one

@@ -39,9 +39,8 @@ export async function sinksOf(
         hasTrace,
       ),
     );
-  if (tensorboard !== undefined) {
+  if (tensorboard !== undefined)
     sinks.push(writing("--tensorboard", tensorboard, () => tensorBoardSink(tensorboard)));
-  }
   if (traceFile !== undefined)
     sinks.push(writing("--trace-file", traceFile, () => chromeTraceSink(traceFile)));
   if (prometheus !== false) {

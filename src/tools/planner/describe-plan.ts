@@ -5,14 +5,9 @@ import type { Simulation } from "./simulation/simulate.ts";
 import type { Suggestion } from "./suggest.ts";
 import { table } from "./table.ts";
 
+// biome-ignore format: a list
 const KINDS = [
-  "parameters",
-  "master",
-  "optimizer",
-  "gradients",
-  "activations",
-  "gathered",
-  "workspace",
+  "parameters", "master", "optimizer", "gradients", "activations", "gathered", "workspace",
 ] as const;
 
 /** Writes a layout for people: `tp 2 · pp 4 · dp 4, ZeRO 1, 256 samples in 16 micro-batches`. */
@@ -78,10 +73,7 @@ export function describeSimulation(
   ].join("\n");
 }
 
-/**
- * Returns a table of layouts that fit, in their order.
- * @param tokens - per sample, if the model has tokens
- */
+/** Returns a table of layouts that fit, in their order. @param tokens - per sample, if the model has tokens */
 export function describeSuggestions(suggestions: readonly Suggestion[], tokens: number | undefined): string {
   const header = ["step", tokens === undefined ? "samples/s" : "tokens/s", "peak", "recompute", "layout"];
   const rows = suggestions.map(({ layout, recompute, memory, estimate }) => [
@@ -136,20 +128,16 @@ function describeShares(parts: Readonly<Record<string, number>>, total: number):
     .join(", ");
 }
 
-function percent(share: number): string {
-  return `${(share * 100).toPrecision(share < 0.1 ? 2 : 3)} %`;
-}
+const percent = (share: number): string => `${(share * 100).toPrecision(share < 0.1 ? 2 : 3)} %`;
 
 /** Merges the lines of stages with equal values. */
 function mergeEqual(rows: readonly (readonly string[])[]): string[][] {
   const merged: string[][] = [];
   for (const [stage = "", ...cells] of rows) {
     const last = merged.at(-1);
-    if (last !== undefined && last.slice(1).join() === cells.join()) {
+    if (last !== undefined && last.slice(1).join() === cells.join())
       last[0] = `${last[0]?.split("–")[0]}–${stage}`;
-    } else {
-      merged.push([stage, ...cells]);
-    }
+    else merged.push([stage, ...cells]);
   }
   return merged;
 }

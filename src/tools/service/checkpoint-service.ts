@@ -1,20 +1,7 @@
 import type { Observable } from "rxjs";
 import { TroupeError } from "../../errors/index.ts";
 import { EventHub, type EventSink, type EventStream, type TroupeEvent } from "../../job/events/index.ts";
-import {
-  Checkpoint,
-  type CheckpointFacts,
-  type CheckpointStorage,
-  type Damage,
-  type JsonObject,
-  listCheckpoints,
-  openCheckpoint,
-  openStorage,
-  type StorageLock,
-  type StoredFolder,
-  stepFolder,
-  verifyCheckpoint,
-} from "../../library/checkpoint/index.ts";
+import * as checkpoints from "../../library/checkpoint/index.ts";
 import { type GivenTensor, stageAll } from "./given-tensors.ts";
 import type { Save } from "./save.ts";
 import { SaveQueue } from "./save-queue.ts";
@@ -35,9 +22,9 @@ export interface SaveRequest {
   /** The optimizer's tensors, under names that differ from the model's, such as `exp_avg.<name>`. */
   readonly optimizer?: Readonly<Record<string, GivenTensor>>;
   /** Anything else worth keeping, as JSON. */
-  readonly metadata?: JsonObject;
+  readonly metadata?: checkpoints.JsonObject;
   /** The model's config.json: with it the folder is a Hugging Face model folder. */
-  readonly config?: JsonObject;
+  readonly config?: checkpoints.JsonObject;
 }
 
 /**
@@ -51,14 +38,18 @@ export interface SaveRequest {
  * ```
  */
 export class CheckpointService implements AsyncDisposable {
-  readonly #storage: CheckpointStorage;
-  readonly #lock: StorageLock;
+  readonly #storage: checkpoints.CheckpointStorage;
+  readonly #lock: checkpoints.StorageLock;
   readonly #memory: StagingMemory;
   readonly #hub = new EventHub();
   readonly #queue: SaveQueue;
   #closing: Promise<void> | undefined;
 
-  private constructor(settings: ServiceSettings, storage: CheckpointStorage, lock: StorageLock) {
+  private constructor(
+    settings: ServiceSettings,
+    storage: checkpoints.CheckpointStorage,
+    lock: checkpoints.StorageLock,
+  ) {
     this.#storage = storage;
     this.#lock = lock;
     this.#memory = new StagingMemory(settings.stagingBytes);
@@ -71,7 +62,7 @@ export class CheckpointService implements AsyncDisposable {
    */
   static async open(options: CheckpointServiceOptions): Promise<CheckpointService> {
     const settings = settle(options);
-    const storage = await openStorage(settings.location);
+    const storage = await checkpoints.openStorage(settings.location);
     const lock = await storage.lock("a checkpoint service");
     const service = new CheckpointService(settings, storage, lock);
     try {
@@ -153,23 +144,23 @@ export class CheckpointService implements AsyncDisposable {
   }
 
   /** The checkpoints, newest first. */
-  list(): Promise<readonly CheckpointFacts[]> {
-    return listCheckpoints(this.#storage);
+  list(): Promise<readonly checkpoints.CheckpointFacts[]> {
+    return checkpoints.listCheckpoints(this.#storage);
   }
 
   /** Reads every byte of a checkpoint and returns all damage. */
-  async verify(step: number): Promise<readonly Damage[]> {
+  async verify(step: number): Promise<readonly checkpoints.Damage[]> {
     await this.#folderOf(step);
-    return verifyCheckpoint(this.#storage, stepFolder(step));
+    return checkpoints.verifyCheckpoint(this.#storage, checkpoints.stepFolder(step));
   }
 
   /**
    * Opens a checkpoint for reading, by default the newest complete one; the caller disposes of it.
    * @throws {TroupeError} `CHECKPOINT_MISSING`, `CHECKPOINT_DAMAGED`
    */
-  async read(step?: number): Promise<Checkpoint> {
-    if (step === undefined) return openCheckpoint(this.#storage);
-    return Checkpoint.open(await this.#folderOf(step));
+  async read(step?: number): Promise<checkpoints.Checkpoint> {
+    if (step === undefined) return checkpoints.openCheckpoint(this.#storage);
+    return checkpoints.Checkpoint.open(await this.#folderOf(step));
   }
 
   /** Waits for pending saves, then ends the writer's thread. */
@@ -182,8 +173,8 @@ export class CheckpointService implements AsyncDisposable {
     await this.close();
   }
 
-  async #folderOf(step: number): Promise<StoredFolder> {
-    const name = stepFolder(step);
+  async #folderOf(step: number): Promise<checkpoints.StoredFolder> {
+    const name = checkpoints.stepFolder(step);
     if ((await this.#storage.list()).includes(name)) return this.#storage.open(name);
     throw new TroupeError("CHECKPOINT_MISSING", {
       where: "checkpoint service",

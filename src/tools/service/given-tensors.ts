@@ -14,19 +14,11 @@ export interface RawTensor {
   readonly slice?: Box;
 }
 
+// biome-ignore format: a list
 const arrayDTypes = {
-  Float32Array: "F32",
-  Float64Array: "F64",
-  Float16Array: "F16",
-  BigInt64Array: "I64",
-  BigUint64Array: "U64",
-  Int32Array: "I32",
-  Uint32Array: "U32",
-  Int16Array: "I16",
-  Uint16Array: "U16",
-  Int8Array: "I8",
-  Uint8Array: "U8",
-  Uint8ClampedArray: "U8",
+  Float32Array: "F32", Float64Array: "F64", Float16Array: "F16", BigInt64Array: "I64",
+  BigUint64Array: "U64", Int32Array: "I32", Uint32Array: "U32", Int16Array: "I16", Uint16Array: "U16",
+  Int8Array: "I8", Uint8Array: "U8", Uint8ClampedArray: "U8",
 } as const satisfies Readonly<Record<string, SafetensorsDType>>;
 
 /** A tensor, an array of numbers (1-D, with its kind as dtype), raw bytes, or the slices of one tensor. */

@@ -71,25 +71,22 @@ export class SaveQueue {
 
   /** Queues a save; its memory is released after it was written. */
   add({ area, ...content }: QueuedSave): Save {
-    const work = this.#last
-      .then(() => this.#write(content))
-      .then(
-        (written) => {
-          area.release();
-          return written;
-        },
-        (error: unknown) => {
-          // After a timeout the writer may still read the memory, so no other save may get it.
-          if (!(error instanceof AskTimeout)) area.release();
-          throw error;
-        },
-      );
+    const work = this.#last.then(async () => {
+      let isRead = false;
+      try {
+        return await this.#write(content);
+      } catch (error) {
+        // After a timeout the writer may still read the memory, so no other save may get it.
+        isRead = error instanceof AskTimeout;
+        throw error;
+      } finally {
+        if (!isRead) area.release();
+      }
+    });
     const save = new Save(content.step, work);
     this.#saves.push(save);
-    this.#last = work.then(
-      () => this.#saves.shift(),
-      () => this.#saves.shift(),
-    );
+    const shift = () => this.#saves.shift();
+    this.#last = work.then(shift, shift);
     return save;
   }
 

@@ -24,15 +24,10 @@ export interface CheckpointServiceOptions {
   readonly saveDeadlineMs?: number;
 }
 
+// biome-ignore format: a list
 const NAMES: NamesOf<CheckpointServiceOptions> = {
-  dir: true,
-  storage: true,
-  keepLast: true,
-  keepEvery: true,
-  stagingBytes: true,
-  whenBusy: true,
-  verify: true,
-  saveDeadlineMs: true,
+  dir: true, storage: true, keepLast: true, keepEvery: true, stagingBytes: true, whenBusy: true,
+  verify: true, saveDeadlineMs: true,
 };
 
 const defaultStagingBytes = 4 * 2 ** 30;
@@ -51,34 +46,24 @@ export interface ServiceSettings {
 /** @throws {TroupeError} `OPTION` naming the option */
 export function settle(options: CheckpointServiceOptions): ServiceSettings {
   const unknown = unknownNames(options, NAMES);
-  if (unknown !== undefined) {
-    throw new TroupeError("OPTION", {
-      where: "checkpoint service",
-      expected: unknown.expected,
-      got: unknown.got,
-      hint: unknown.hint,
-      fields: { option: unknown.got },
-    });
-  }
+  const where = "checkpoint service";
+  if (unknown !== undefined)
+    throw new TroupeError("OPTION", { where, ...unknown, fields: { option: unknown.got } });
   const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
   const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
   const location = dir ?? storage;
-  if (location === undefined || (dir !== undefined && storage !== undefined)) {
+  if (location === undefined || (dir !== undefined && storage !== undefined))
     throw wrongOption("dir or storage", "exactly one of them", dir === undefined ? "none" : "both");
-  }
   for (const [name, count] of Object.entries({ keepLast, keepEvery, stagingBytes })) {
     if (count !== undefined && !(Number.isSafeInteger(count) && count >= 1))
       throw wrongOption(name, "at least 1", count);
   }
   if (whenBusy !== "wait" && whenBusy !== "skip") throw wrongOption("whenBusy", "wait or skip", whenBusy);
   if (!(saveDeadlineMs > 0)) throw wrongOption("saveDeadlineMs", "positive", saveDeadlineMs);
-  if (keepEvery !== undefined && keepLast === undefined) {
+  if (keepEvery !== undefined && keepLast === undefined)
     throw wrongOption("keepEvery", "given together with keepLast", keepEvery);
-  }
   const keep =
-    keepLast === undefined
-      ? undefined
-      : { last: keepLast, ...(keepEvery === undefined ? {} : { every: keepEvery }) };
+    keepLast === undefined ? undefined : { last: keepLast, ...(keepEvery && { every: keepEvery }) };
   return { location, keep, stagingBytes, whenBusy, verify, saveDeadlineMs };
 }
 

@@ -15,10 +15,7 @@ export function overlap(a: Box, b: Box): boolean {
   });
 }
 
-/**
- * Refuses a box that is not within its tensor.
- * @throws {TroupeError} `CHECKPOINT_SLICE`
- */
+/** Refuses a box that is not within its tensor. @throws {TroupeError} `CHECKPOINT_SLICE` */
 export function checkSlice(name: string, shape: readonly number[], slice: Box): void {
   const { offset, shape: extent } = slice;
   if ([...offset, ...extent].every(isCount) && liesIn(slice, shape)) return;
@@ -94,6 +91,4 @@ function runsOf(shape: readonly number[], { offset, shape: extent }: Box) {
   return { numRuns: numelOf(extent.slice(0, inner)), runElements, runBegin };
 }
 
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
-}
+const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;

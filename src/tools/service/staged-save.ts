@@ -65,28 +65,16 @@ export class StagedSave {
     const itemBytes = this.#check(facts);
     checkSlice(name, shape, slice);
     const expectedBytes = numelOf(slice.shape) * itemBytes;
-    if (sizeBytes !== expectedBytes) {
-      throw refusal(
-        name,
-        `${expectedBytes} bytes for ${dtype}[${slice.shape}]`,
-        `${sizeBytes}`,
-        "row-major and little-endian",
-      );
-    }
+    const expected = `${expectedBytes} bytes for ${dtype}[${slice.shape}]`;
+    if (sizeBytes !== expectedBytes)
+      throw refusal(name, expected, `${sizeBytes}`, "row-major and little-endian");
     const entry = this.#entries.get(name) ?? this.#add(facts);
     const { slices, memory, begin } = entry;
     if (slices.size === maxNumSlices)
       throw refusal(name, `at most ${maxNumSlices} slices`, "more", "send larger ones");
-    for (const other of slices) {
-      if (overlap(slice, other)) {
-        throw refusal(
-          name,
-          "each element once",
-          `[${slice.shape}] at [${slice.offset}] again`,
-          "send each slice once",
-        );
-      }
-    }
+    const again = `[${slice.shape}] at [${slice.offset}] again`;
+    if ([...slices].some((other) => overlap(slice, other)))
+      throw refusal(name, "each element once", again, "send each slice once");
     const target = new Uint8Array(memory, begin, entry.sizeBytes);
     const writer = new SliceWriter(target, shape, slice, itemBytes);
     slices.add(slice);
@@ -98,9 +86,7 @@ export class StagedSave {
       end: () => {
         entry.numFilled += numelOf(slice.shape);
       },
-      abandon: () => {
-        slices.delete(slice);
-      },
+      abandon: () => void slices.delete(slice),
     };
   }
 
@@ -135,15 +121,7 @@ export class StagedSave {
         fields: { step: this.step, tensors: incomplete.slice(0, 100) },
       });
     }
-    return entries.map(({ group, name, dtype, shape, memory, begin, sizeBytes }) => ({
-      group,
-      name,
-      dtype,
-      shape,
-      memory,
-      begin,
-      sizeBytes,
-    }));
+    return entries.map(({ slices: _, numFilled: __, ...tensor }) => tensor);
   }
 
   /** @returns bytes of one element @throws {TroupeError} `CHECKPOINT_SLICE` for a description that is invalid or differs from earlier ones */
@@ -153,22 +131,14 @@ export class StagedSave {
     const isShape = shape.length <= maxRank && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
     const sizeBytes = isShape && isDType(dtype) ? tensorSizeBytes(dtype, shape) : undefined;
     const itemBytes = isDType(dtype) ? tensorSizeBytes(dtype, [1]) : undefined;
+    const got = describe(facts);
     if (sizeBytes === undefined || itemBytes === undefined) {
-      throw refusal(
-        name,
-        "a dtype of at least one byte and a shape of at most 16 counts",
-        describe(facts),
-        "F32 and 4,8 for instance",
-      );
+      const expected = "a dtype of at least one byte and a shape of at most 16 counts";
+      throw refusal(name, expected, got, "F32 and 4,8 for instance");
     }
     const known = this.#entries.get(name);
-    if (known === undefined || describe(known) === describe(facts)) return itemBytes;
-    throw refusal(
-      name,
-      `${describe(known)}, as before`,
-      describe(facts),
-      "the same dtype and shape in all its slices",
-    );
+    if (known === undefined || describe(known) === got) return itemBytes;
+    throw refusal(name, `${describe(known)}, as before`, got, "the same dtype and shape in all its slices");
   }
 
   #add(facts: TensorFacts): Entry {
@@ -184,20 +154,15 @@ export class StagedSave {
   }
 }
 
-function describe({ group, dtype, shape }: TensorFacts): string {
-  return `${dtype}[${shape}] of the ${group}`;
-}
+const describe = ({ group, dtype, shape }: TensorFacts): string => `${dtype}[${shape}] of the ${group}`;
 
 function checkName(name: string): void {
   const fits =
     name.length >= 1 && name.length <= maxNameLength && name.isWellFormed() && !/\p{Cc}/u.test(name);
   if (fits && name !== "__metadata__" && name !== "__proto__") return;
-  throw refusal(
-    name.slice(0, 40),
-    `a name of 1 to ${maxNameLength} printable characters`,
-    JSON.stringify(name.slice(0, 40)),
-    "rename it",
-  );
+  const shown = name.slice(0, 40);
+  const expected = `a name of 1 to ${maxNameLength} printable characters`;
+  throw refusal(shown, expected, JSON.stringify(shown), "rename it");
 }
 
 function refusal(name: string, expected: string, got: string, advice: string): TroupeError {

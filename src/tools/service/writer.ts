@@ -40,9 +40,7 @@ export interface WriteProgress {
 }
 
 /** Writes one checkpoint at a time. A failed save leaves no files, and the writer is ready for the next. */
-export type WriterProtocol = {
-  write: { in: WriteOrder; out: Written };
-};
+export type WriterProtocol = { write: { in: WriteOrder; out: Written } };
 
 /** Initial data of a writer. */
 export interface WriterInit {

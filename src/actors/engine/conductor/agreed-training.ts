@@ -1,9 +1,7 @@
 import { checkTrainedAlike } from "../../../compute/parallel/index.ts";
 import type { RankStepped } from "../../protocols/index.ts";
 
-/**
- * Checks that all ranks have trained the same parameters in each step: else their shards would wait for each other for ever.
- */
+/** Checks that all ranks have trained the same parameters in each step: else their shards would wait for each other for ever. */
 export class AgreedTraining {
   /** The frozen parameters of each rank, as last reported. */
   #frozen: readonly (readonly string[])[] = [];

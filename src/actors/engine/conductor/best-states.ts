@@ -38,8 +38,7 @@ export class BestStates {
   }
 
   /**
-   * Adds the evaluation of the state after `step` steps. Evaluations of later states, from before the run went back, are
-   * dropped.
+   * Adds the evaluation of the state after `step` steps. Evaluations of later states, from before the run went back, are dropped.
    * @throws {TroupeError} `JOB_INVALID` if the evaluation has no such metric
    */
   note(step: number, { lossNats, losses, metrics }: Evaluated): Standing {

@@ -5,9 +5,7 @@ import type { CheckpointerProtocol, RankGroup, SliceWriter } from "../../protoco
 export interface SliceWritersOptions {
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   readonly generation: number;
-  /**
-   * Whether hosts that cannot see the run's folder write into one of their own; else the checkpointer writes everything then.
-   */
+  /** Whether hosts that cannot see the run's folder write into one of their own; else the checkpointer writes everything then. */
   readonly mayBeApart: boolean | undefined;
   readonly deadlineMs: number;
 }

@@ -1,15 +1,5 @@
 import { cutBlocks, type Module, type TensorPlan } from "../../../compute/nn/index.ts";
-import {
-  type BlockPlan,
-  cutStages,
-  expertParallel,
-  type Mesh,
-  planBlocks,
-  type Recompute,
-  type StageCut,
-  tensorParallel,
-  traceUse,
-} from "../../../compute/parallel/index.ts";
+import * as parallel from "../../../compute/parallel/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { Job, JobConfig } from "../../../job/index.ts";
@@ -19,9 +9,9 @@ import type { RankGroups } from "./rank-groups.ts";
 /** Options for spreading a model over the ranks. */
 export interface SpreadOptions
   extends Pick<LayoutSettings, "chunks" | "zero" | "sequenceParallel" | "overlapChunks"> {
-  readonly mesh: Mesh;
+  readonly mesh: parallel.Mesh;
   readonly rank: number;
-  readonly recompute: Recompute;
+  readonly recompute: parallel.Recompute;
 }
 
 /**
@@ -36,15 +26,15 @@ export function spreadModel(
   groups: RankGroups,
   trial: () => Tensor,
   options: SpreadOptions,
-): BlockPlan {
+): parallel.BlockPlan {
   const { mesh, rank, zero, recompute } = options;
   // Before anything is wrapped: stages are found by running the plain model.
   const stages = mesh.shape.pp > 1 ? findStages(model, trial, options) : undefined;
   const tensorGroup = groups.along("tp");
-  const region = tensorGroup && tensorParallel(model, plan ?? {}, tensorGroup, options);
+  const region = tensorGroup && parallel.tensorParallel(model, plan ?? {}, tensorGroup, options);
   const expertGroup = groups.along("ep");
-  if (expertGroup !== undefined) expertParallel(model, expertGroup);
-  return planBlocks(model, { zero, recompute, mesh, rank, region, ...(stages && { stages }) });
+  if (expertGroup !== undefined) parallel.expertParallel(model, expertGroup);
+  return parallel.planBlocks(model, { zero, recompute, mesh, rank, region, ...(stages && { stages }) });
 }
 
 /**
@@ -78,10 +68,10 @@ export function requireSequenceEntry(plan: TensorPlan): void {
   });
 }
 
-function findStages(model: Module, trial: () => Tensor, { mesh, chunks }: SpreadOptions): StageCut {
+function findStages(model: Module, trial: () => Tensor, { mesh, chunks }: SpreadOptions): parallel.StageCut {
   const { blocks, rest } = cutBlocks(model);
   const modules = blocks.map(({ module }) => module);
-  const use = traceUse(model, modules, rest.values(), trial);
+  const use = parallel.traceUse(model, modules, rest.values(), trial);
   const parameters = blocks.map((block) => [...block.parameters.values()]);
-  return cutStages(parameters, use, { numStages: mesh.shape.pp, numChunks: chunks });
+  return parallel.cutStages(parameters, use, { numStages: mesh.shape.pp, numChunks: chunks });
 }

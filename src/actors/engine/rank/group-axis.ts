@@ -1,12 +1,4 @@
-import {
-  allGather,
-  allReduce,
-  allToAll,
-  broadcast,
-  type Communicator,
-  type ReduceOp,
-  reduceScatter,
-} from "../../../compute/collectives/index.ts";
+import * as collectives from "../../../compute/collectives/index.ts";
 import type { MeshAxis } from "../../../compute/parallel/index.ts";
 import { noGrad, ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
@@ -29,35 +21,35 @@ export class GroupAxis implements Axis {
     this.size = ranks.length;
   }
 
-  allReduce(x: Tensor, op?: ReduceOp): Tensor;
-  allReduce(x: number, op?: ReduceOp): number;
-  allReduce(x: Tensor | number, op: ReduceOp = "sum"): Tensor | number {
-    if (typeof x !== "number") return this.#with(x, (group) => allReduce(x, group, op));
+  allReduce(x: Tensor, op?: collectives.ReduceOp): Tensor;
+  allReduce(x: number, op?: collectives.ReduceOp): number;
+  allReduce(x: Tensor | number, op: collectives.ReduceOp = "sum"): Tensor | number {
+    if (typeof x !== "number") return this.#with(x, (group) => collectives.allReduce(x, group, op));
     return scope(() => noGrad(() => this.allReduce(tensor(x, { dtype: "float64" }), op).item()));
   }
 
   allGather(x: Tensor): Tensor {
-    return this.#with(x, (group) => allGather(x, group));
+    return this.#with(x, (group) => collectives.allGather(x, group));
   }
 
   gather(rows: Tensor): Tensor[] {
     return this.#group?.gatherRagged(rows) ?? [rows.clone()];
   }
 
-  reduceScatter(x: Tensor, op: ReduceOp = "sum"): Tensor {
-    return this.#with(x, (group) => reduceScatter(x, group, op));
+  reduceScatter(x: Tensor, op: collectives.ReduceOp = "sum"): Tensor {
+    return this.#with(x, (group) => collectives.reduceScatter(x, group, op));
   }
 
   broadcast(x: Tensor, root = 0): Tensor {
     this.#member("broadcast", root);
-    return this.#with(x, (group) => broadcast(x, group, root));
+    return this.#with(x, (group) => collectives.broadcast(x, group, root));
   }
 
   allToAll(
     x: Tensor,
     splits?: { readonly output: readonly number[]; readonly input: readonly number[] },
   ): Tensor {
-    return this.#with(x, (group) => allToAll(x, group, splits));
+    return this.#with(x, (group) => collectives.allToAll(x, group, splits));
   }
 
   send(x: Tensor, to: number): void {
@@ -75,16 +67,16 @@ export class GroupAxis implements Axis {
     this.#group?.barrier();
   }
 
-  get #group(): Communicator | undefined {
+  get #group(): collectives.Communicator | undefined {
     return this.#groups.along(this.#axis);
   }
 
-  #with(x: Tensor, body: (group: Communicator) => Tensor): Tensor {
+  #with(x: Tensor, body: (group: collectives.Communicator) => Tensor): Tensor {
     const group = this.#group;
     return group === undefined ? x.clone() : body(group);
   }
 
-  #other(call: string, member: number): Communicator {
+  #other(call: string, member: number): collectives.Communicator {
     this.#member(call, member);
     const group = this.#group;
     if (group === undefined || member === this.index)

@@ -70,10 +70,7 @@ export class LoopMicroBatch {
     }) as R;
   }
 
-  /**
-   * The backward of one of its forwards.
-   * @throws {TroupeError} `LOOP_ORDER`
-   */
+  /** The backward of one of its forwards. @throws {TroupeError} `LOOP_ORDER` */
   backward(given: ForwardResult, { only }: BackwardOptions): void {
     const losses = lossesIn(given);
     if (!this.#forwards.has(losses))

@@ -11,7 +11,7 @@ import {
   type RankContext,
   type SaveName,
 } from "../../../job/index.ts";
-import { isStateName } from "../../../library/checkpoint/index.ts";
+import { checkStateName } from "../../../library/checkpoint/index.ts";
 import { type DatasetFacts, disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
 import type { Received } from "../../../runtime/index.ts";
 import type { RankProtocol, RankStepped } from "../../protocols/index.ts";
@@ -322,12 +322,7 @@ export class RankLoop extends MeshRank implements RankContext {
         got: "none",
         hint: "--checkpoint DIR, or checkpoint of Runtime.spawn",
       });
-    if (as !== undefined && !isStateName(as))
-      throw new TroupeError("OPTION", {
-        where: "rank.save",
-        expected: "a name such as best: letters, digits, dots, _ and -, and not latest",
-        got: String(as),
-      });
+    if (as !== undefined) checkStateName("rank.save", as);
     if (metric !== undefined && as === undefined)
       throw new TroupeError("OPTION", {
         where: "rank.save",

@@ -68,6 +68,4 @@ function answersOf(relayed: Relayed): Answers {
   throw fromFailure(relayed.failure);
 }
 
-function heightOf({ below }: HostNode): number {
-  return 1 + Math.max(0, ...below.map(heightOf));
-}
+const heightOf = ({ below }: HostNode): number => 1 + Math.max(0, ...below.map(heightOf));

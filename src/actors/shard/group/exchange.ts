@@ -21,10 +21,7 @@ export class Exchange<T> {
     this.numRanks = numRanks;
   }
 
-  /**
-   * Adds one rank's value.
-   * @throws {TroupeError} `COLLECTIVE_TWICE` when that rank has contributed to `key` before
-   */
+  /** Adds one rank's value. @throws {TroupeError} `COLLECTIVE_TWICE` when that rank has contributed to `key` before */
   contribute(key: string, rank: number, value: T): void {
     if (this.#aborted !== undefined) return;
     const collective = this.#collectiveAt(key);

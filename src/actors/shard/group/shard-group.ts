@@ -323,9 +323,7 @@ export function groupName(ranks: readonly number[]): string {
 }
 
 /** Ref options for a peer that shares this process's memory. */
-function nearTo(peer: Addressed): RefOptions {
-  return { ...sentTo(peer), isNear: true };
-}
+const nearTo = (peer: Addressed): RefOptions => ({ ...sentTo(peer), isNear: true });
 
 /** Calls `each` with every part of a tensor that holds the members' slices one after the other, and with that slice. */
 function eachOf(

@@ -60,12 +60,11 @@ export class Snapshot {
   }
 
   dispose(): void {
-    for (const begun of this.#begun.values()) {
+    for (const begun of this.#begun.values())
       begun.then(
         (copy) => copy.dispose(),
         () => {}, // delivered to the waiters
       );
-    }
     this.#begun.clear();
     this.#blocks.clear();
   }

@@ -176,6 +176,4 @@ export async function copiedBefore(
   for (const snapshot of snapshots.before(step)) await snapshot.copy(state);
 }
 
-function ledgerKindOf(kind: string): string {
-  return kind === MASTER ? "master" : "optimizer";
-}
+const ledgerKindOf = (kind: string): string => (kind === MASTER ? "master" : "optimizer");

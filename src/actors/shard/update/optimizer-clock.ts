@@ -104,11 +104,7 @@ export class OptimizerClock {
     const checkpointer = this.#saving.get(step);
     if (checkpointer === undefined || this.#lastScored < step) return;
     if (maySkipUpdates(this.#plan) && !this.#before.has(step + 1)) return;
-    checkpointer.tell("progress", {
-      generation,
-      step: step + 1,
-      progress: this.#savedBefore(step + 1),
-    });
+    checkpointer.tell("progress", { generation, step: step + 1, progress: this.#savedBefore(step + 1) });
     this.#saving.delete(step);
   }
 

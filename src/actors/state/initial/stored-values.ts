@@ -1,12 +1,6 @@
 import { initializeSlice, loadInitializers, logicalRuns } from "../../../compute/nn/index.ts";
 import { type SavedProgress, updatesOf } from "../../../compute/optim/index.ts";
-import {
-  type BlockState,
-  constantIn,
-  type FlatBlock,
-  MASTER,
-  type Piece,
-} from "../../../compute/parallel/index.ts";
+import * as parallel from "../../../compute/parallel/index.ts";
 import {
   type DType,
   hold,
@@ -18,16 +12,7 @@ import {
   zeros,
 } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
-import {
-  Checkpoint,
-  HuggingFaceFolder,
-  openCheckpoint,
-  type Relay,
-  RelayedFolder,
-  type SafetensorsDType,
-  type TensorPart,
-  toSafetensorsDType,
-} from "../../../library/checkpoint/index.ts";
+import * as checkpoints from "../../../library/checkpoint/index.ts";
 import type { InitialStateOf } from "../../protocols/index.ts";
 import { entryName } from "../saving/index.ts";
 import type { InitialValues } from "./initial-values.ts";
@@ -47,7 +32,9 @@ export class StoredValues implements InitialValues {
 
   static async open(initial: InitialStateOf<"weights" | "checkpoint">): Promise<StoredValues> {
     const stored =
-      initial.kind === "weights" ? await HuggingFaceFolder.open(initial.folder) : await openStored(initial);
+      initial.kind === "weights"
+        ? await checkpoints.HuggingFaceFolder.open(initial.folder)
+        : await openStored(initial);
     return new StoredValues(initial, stored);
   }
 
@@ -56,15 +43,15 @@ export class StoredValues implements InitialValues {
    * @throws {TroupeError} `CHECKPOINT_SHAPE` for a stored tensor that is not the parameter's; `RESUME_MISMATCH` for a parameter
    * that the checkpoint's run trained by another rule
    */
-  async fill(state: BlockState): Promise<void> {
+  async fill(state: parallel.BlockState): Promise<void> {
     const initial = this.#initial;
     const stored = this.#stored;
     const progress = initial.kind === "checkpoint" ? initial.progress : undefined;
     for (const { kind, tensor, pieces } of state.tensors) {
-      if (initial.kind === "weights" && kind !== MASTER) continue;
+      if (initial.kind === "weights" && kind !== parallel.MASTER) continue;
       // Files are read into the host's memory: on a device this is a copy, else the tensor itself.
       using into = hold(() => tensor.onto("cpu"));
-      const parts: TensorPart[] = [];
+      const parts: checkpoints.TensorPart[] = [];
       for (const piece of pieces) {
         const { name } = piece.parameter;
         const entry = initial.kind === "weights" ? initial.entries[name] : entryName(kind, name);
@@ -72,7 +59,7 @@ export class StoredValues implements InitialValues {
           await draw(piece, into, initial as InitialStateOf<"weights">);
           continue;
         }
-        if (kind !== MASTER && !stored.has(entry)) {
+        if (kind !== parallel.MASTER && !stored.has(entry)) {
           requireUnseen(progress, name, entry, stored.path);
           continue;
         }
@@ -101,7 +88,7 @@ export class StoredValues implements InitialValues {
 
   /** Bytes read from a checkpoint's files so far, in complete chunks. */
   get readBytes(): number {
-    return this.#stored instanceof Checkpoint ? this.#stored.readBytes : 0;
+    return this.#stored instanceof checkpoints.Checkpoint ? this.#stored.readBytes : 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -110,19 +97,19 @@ export class StoredValues implements InitialValues {
 }
 
 /** Reads by messages if the run has several hosts: this one may not have the folder. */
-async function openStored({ path, reader }: InitialStateOf<"checkpoint">): Promise<Checkpoint> {
-  if (reader === undefined) return openCheckpoint(path);
+async function openStored({ path, reader }: InitialStateOf<"checkpoint">): Promise<checkpoints.Checkpoint> {
+  if (reader === undefined) return checkpoints.openCheckpoint(path);
   const { readers, deadlineMs } = reader;
   const relays = readers.map(
-    (each): Relay =>
+    (each): checkpoints.Relay =>
       (asked) =>
         each.ask("readStored", asked, { deadlineMs }),
   );
-  return Checkpoint.open(new RelayedFolder(path, relays));
+  return checkpoints.Checkpoint.open(new checkpoints.RelayedFolder(path, relays));
 }
 
 /** Draws parameters that a folder lacks as a new run would. */
-async function draw(piece: Piece, into: Tensor, { seed }: InitialStateOf<"weights">): Promise<void> {
+async function draw(piece: parallel.Piece, into: Tensor, { seed }: InitialStateOf<"weights">): Promise<void> {
   await loadInitializers([piece.parameter.init]);
   scope(() => {
     const slice = into.narrow(0, piece.rangeBegin, piece.numel);
@@ -130,7 +117,10 @@ async function draw(piece: Piece, into: Tensor, { seed }: InitialStateOf<"weight
   });
 }
 
-type StoredTensors = Pick<Checkpoint | HuggingFaceFolder, "path" | "has" | "entry" | "readParts">;
+type StoredTensors = Pick<
+  checkpoints.Checkpoint | checkpoints.HuggingFaceFolder,
+  "path" | "has" | "entry" | "readParts"
+>;
 
 /** A dtype that values are converted from. */
 interface Readable {
@@ -138,7 +128,7 @@ interface Readable {
   readonly bytes: number;
 }
 
-const READABLE: Partial<Record<SafetensorsDType, Readable>> = {
+const READABLE: Partial<Record<checkpoints.SafetensorsDType, Readable>> = {
   F64: { dtype: "float64", bytes: 8 },
   F32: { dtype: "float32", bytes: 4 },
   BF16: { dtype: "bfloat16", bytes: 2 },
@@ -172,8 +162,8 @@ function requireUnseen(
 function readableEntry(
   stored: StoredTensors,
   entry: string,
-  { parameter }: Piece,
-  { written }: FlatBlock,
+  { parameter }: parallel.Piece,
+  { written }: parallel.FlatBlock,
 ): Readable {
   const { dtype, shape } = stored.entry(entry);
   const readable = written && dtype === "I64" ? COUNTED : READABLE[dtype];
@@ -202,18 +192,18 @@ function otherEntry(
 async function readConstant(
   stored: StoredTensors,
   entry: string,
-  { parameter, rangeBegin, numel }: Piece,
+  { parameter, rangeBegin, numel }: parallel.Piece,
   into: Tensor,
 ): Promise<void> {
   const { dtype, shape } = stored.entry(entry);
-  if (dtype !== toSafetensorsDType(parameter.dtype) || shape.join() !== parameter.shape.join())
+  if (dtype !== checkpoints.toSafetensorsDType(parameter.dtype) || shape.join() !== parameter.shape.join())
     throw otherEntry(stored.path, entry, `${parameter.dtype} of shape [${parameter.shape}]`, dtype, shape);
   const values = hold(() => zeros([numelOf(parameter.shape)], { dtype: parameter.dtype, device: "cpu" }));
   try {
     const sizeBytes = values.numel * itemBytes(parameter.dtype);
     await stored.readParts([{ name: entry, stretches: Float64Array.of(0, 0, sizeBytes) }], values);
     scope(() => {
-      constantIn(into.narrow(0, rangeBegin, numel), parameter).copy_(values);
+      parallel.constantIn(into.narrow(0, rangeBegin, numel), parameter).copy_(values);
     });
   } finally {
     values.dispose();
@@ -223,8 +213,8 @@ async function readConstant(
 /** Copies a piece's values into its part of the owned range `into`, converting the dtype. */
 async function readConverted(
   stored: StoredTensors,
-  part: TensorPart,
-  { rangeBegin, numel }: Piece,
+  part: checkpoints.TensorPart,
+  { rangeBegin, numel }: parallel.Piece,
   dtype: DType,
   into: Tensor,
 ): Promise<void> {
@@ -240,11 +230,10 @@ async function readConverted(
 }
 
 /**
- * The stretches of a piece in the complete tensor and in memory that holds it from element `at` on: three numbers each, in
- * bytes.
+ * The stretches of a piece in the complete tensor and in memory that holds it from element `at` on: three numbers each, in bytes.
  */
 function stretchesOf(
-  { parameter, parameterBegin, numel }: Piece,
+  { parameter, parameterBegin, numel }: parallel.Piece,
   itemBytes: number,
   at: number,
 ): Float64Array {

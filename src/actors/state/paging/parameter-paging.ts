@@ -29,11 +29,7 @@ export async function whilePinned<T>(
 }
 
 /** For a run that offloads no parameters. */
-export const NOTHING_PAGED: ParameterPaging = {
-  isPaged: () => false,
-  pin: async () => {},
-  unpin: () => {},
-};
+export const NOTHING_PAGED: ParameterPaging = { isPaged: () => false, pin: async () => {}, unpin: () => {} };
 
 /** The paging of blocks that another actor holds. @param paged - names of the paged ones */
 export function remotePaging(

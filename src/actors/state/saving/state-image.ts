@@ -60,8 +60,7 @@ export class StateImage implements Disposable {
   }
 
   /**
-   * The elements of a tensor that has arrived ({@link has}), first to last; ranges are views, except of tensors that ranks
-   * split.
+   * The elements of a tensor that has arrived ({@link has}), first to last; ranges are views, except of tensors that ranks split.
    */
   *ranges({ kind, parameter, shape }: StateEntry): Generator<StateRange> {
     const stretches = this.#of(kind, parameter);

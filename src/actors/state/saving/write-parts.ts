@@ -1,14 +1,6 @@
 import { constantIn, MASTER } from "../../../compute/parallel/index.ts";
 import { scope, type Tensor } from "../../../compute/tensor/index.ts";
-import {
-  CheckpointDraft,
-  type CheckpointStorage,
-  entryOf,
-  type JsonValue,
-  type KeepRule,
-  type PlannedTensor,
-  toSafetensorsDType,
-} from "../../../library/checkpoint/index.ts";
+import * as checkpoints from "../../../library/checkpoint/index.ts";
 import type { SaveOrder, SaveProgress, StateEntry } from "../../protocols/index.ts";
 import { entryName } from "./entry-name.ts";
 import type { PartCollection } from "./part-collection.ts";
@@ -20,9 +12,9 @@ export function isSaveProgress(event: unknown): event is SaveProgress {
 
 /** The destination of a save, and its listener. */
 export interface Writing {
-  readonly storage: CheckpointStorage;
+  readonly storage: checkpoints.CheckpointStorage;
   /** Which checkpoints are kept once the new one is durable; all without a rule. */
-  readonly keep: KeepRule | undefined;
+  readonly keep: checkpoints.KeepRule | undefined;
   readonly report: (progress: SaveProgress) => void;
 }
 
@@ -46,13 +38,13 @@ export async function writeParts(
   const weights = order.entries.filter(({ kind }) => kind === MASTER).map(planned);
   const optimizer = order.entries.filter(({ kind }) => kind !== MASTER).map(planned);
   const plan = { step, ...order.texts, weights, optimizer };
-  await using draft = await CheckpointDraft.begin(storage, plan, {
+  await using draft = await checkpoints.CheckpointDraft.begin(storage, plan, {
     named: order.named,
     ...(keep && { keep }),
   });
   const totalBytes = draft.plannedBytes;
   let reportedBytes = 0;
-  const entries = new Map(order.entries.map((entry) => [entryOf(planned(entry)), entry]));
+  const entries = new Map(order.entries.map((entry) => [checkpoints.entryOf(planned(entry)), entry]));
   for (const name of draft.order) {
     const entry = entries.get(name) as StateEntry;
     await collection.until(() => image.has(entry));
@@ -72,7 +64,7 @@ export async function writeParts(
   const progress = await collection.complete(order.numParts);
   const { path, sizeBytes } = await draft.commit({
     ...order.state,
-    optimizer: progress as unknown as JsonValue,
+    optimizer: progress as unknown as checkpoints.JsonValue,
   });
   return { path, sizeBytes };
 }
@@ -81,8 +73,8 @@ export async function writeParts(
 export function plannedAs(
   { kind, parameter, shape, dtype = "float32" }: StateEntry,
   names: Readonly<Record<string, string>>,
-): PlannedTensor {
-  const tensor = { name: entryName(kind, parameter), dtype: toSafetensorsDType(dtype), shape };
+): checkpoints.PlannedTensor {
+  const tensor = { name: entryName(kind, parameter), dtype: checkpoints.toSafetensorsDType(dtype), shape };
   return kind === MASTER ? { ...tensor, entry: names[parameter] } : tensor;
 }
 

@@ -1,7 +1,7 @@
 import { hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import { nearestName, TroupeError } from "../../../errors/index.ts";
 import { type Job, programNames } from "../../../job/index.ts";
-import type { StateName } from "../../../library/checkpoint/index.ts";
+import { checkStateName, type StateName } from "../../../library/checkpoint/index.ts";
 import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
 import { checkGenerateOptions, type GenerateOptions } from "../../../library/models/index.ts";
 import type {
@@ -192,6 +192,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
           got: "none",
           hint: "checkpoint of Runtime.spawn",
         });
+      if (named !== undefined) checkStateName("save", named.as);
       return this.#run.calls.add("save", { named });
     });
   }

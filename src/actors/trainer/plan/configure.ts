@@ -33,9 +33,8 @@ function convert(name: string, value: unknown, standard: ConfigValue): ConfigVal
     typeof standard === "number" &&
     value.trim() !== "" &&
     Number.isFinite(Number(value))
-  ) {
+  )
     return Number(value);
-  }
   if (typeof standard === "boolean" && (value === "true" || value === "false")) return value === "true";
   throw new TroupeError("JOB_CONFIG", {
     where: "job",

@@ -1,20 +1,7 @@
 import type { GroupPlan } from "../../../compute/collectives/index.ts";
 import { cutBlocks, type Module } from "../../../compute/nn/index.ts";
-import {
-  checkOptimizers,
-  clipRuleOf,
-  type OptimizerSpec,
-  type Schedule,
-} from "../../../compute/optim/index.ts";
-import {
-  checkLayout,
-  cutExperts,
-  cutParameters,
-  expertCounts,
-  type Layout,
-  type LayoutFacts,
-  tensorDivisors,
-} from "../../../compute/parallel/index.ts";
+import * as optim from "../../../compute/optim/index.ts";
+import * as parallel from "../../../compute/parallel/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import {
   type BestRule,
@@ -144,12 +131,17 @@ function numSamplesOf({ facts, splits }: OpenedData, split: string): number {
 }
 
 /** Facts about a model that decide how it can be laid out. */
-function factsOf(job: Job, model: Module, config: JobConfig, settings: RuntimeSettings): LayoutFacts {
+function factsOf(
+  job: Job,
+  model: Module,
+  config: JobConfig,
+  settings: RuntimeSettings,
+): parallel.LayoutFacts {
   const { mesh } = settings.layout;
-  const counts = expertCounts(model);
+  const counts = parallel.expertCounts(model);
   return {
     numBlocks: cutBlocks(model).numCalls,
-    dividedByTp: mesh.tp > 1 ? tensorDivisors(model, tensorPlanOf(job, model, config)) : {},
+    dividedByTp: mesh.tp > 1 ? parallel.tensorDivisors(model, tensorPlanOf(job, model, config)) : {},
     numExperts: counts.length === 0 ? 0 : counts.reduce(greatestCommonDivisor),
   };
 }
@@ -161,7 +153,7 @@ function greatestCommonDivisor(a: number, b: number): number {
 function layoutOf(
   { layout: { ranks, mesh, zero, schedule, chunks } }: RuntimeSettings,
   batch: Pick<BatchPlan, "batchSize" | "accumulation">,
-): Layout {
+): parallel.Layout {
   const { tp, pp, ep } = mesh;
   const { batchSize, accumulation } = batch;
   return { ranks, tp, pp, ep, zero, schedule, chunks, batchSize, accumulation };
@@ -170,9 +162,9 @@ function layoutOf(
 /** A job's model, optimizers and schedules, declared once its data is known. */
 export interface DeclaredJob {
   readonly model: Module;
-  readonly optimizers: readonly OptimizerSpec[];
+  readonly optimizers: readonly optim.OptimizerSpec[];
   /** One per optimizer. */
-  readonly schedules: readonly Schedule[];
+  readonly schedules: readonly optim.Schedule[];
 }
 
 /**
@@ -195,9 +187,9 @@ export function dryRun(
     checkVocabulary({ source, vocabSize: numTokens }, vocabSize);
   const optimizers = optimizersOf(job, model, config);
   const schedules = schedulesOf(job, optimizers, config, data.facts);
-  checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
+  parallel.checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
   const held = heldByFirst(job, config, data, settings).namedParameters();
-  checkOptimizers(
+  optim.checkOptimizers(
     optimizers,
     [...held].filter(([, { role }]) => role !== "base"),
   );
@@ -211,9 +203,9 @@ function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: Ru
   if (mesh.tp > 1) {
     const plan = tensorPlanOf(job, model, config);
     if (settings.layout.sequenceParallel) requireSequenceEntry(plan);
-    cutParameters(model, plan, { index: 0, count: mesh.tp });
+    parallel.cutParameters(model, plan, { index: 0, count: mesh.tp });
   }
-  cutExperts(model, { index: 0, count: mesh.ep });
+  parallel.cutExperts(model, { index: 0, count: mesh.ep });
   return model;
 }
 
@@ -251,7 +243,7 @@ export function planRun(
         sampler: samplerStateOf(start, batch),
         accumulation: batch.accumulation,
         microBatchSize: batch.microBatchSize,
-        clip: clipRuleOf(training.clipNorm),
+        clip: optim.clipRuleOf(training.clipNorm),
         recentLosses: [],
       },
       anomalies: settings.anomalies,

@@ -1,9 +1,6 @@
 import { type Failure, fromFailure } from "../../../runtime/index.ts";
 
-/**
- * Counts the generations of a group, lets callers wait for the next one, and times how long the present one has made
- * steps.
- */
+/** Counts the generations of a group, lets callers wait for the next one, and times how long the present one has made steps. */
 export class Generations {
   #present = 0;
   #firstStepAtMs: number | undefined;

@@ -46,9 +46,8 @@ export class LastGood {
 
   /** Notes a save; `path` is undefined where the state is in memory only. */
   note({ step, path }: { readonly step: number; readonly path: string | undefined }): void {
-    if (path !== undefined) {
+    if (path !== undefined)
       this.#saved = [...this.#saved.filter((older) => older.step < step), { step, path }];
-    }
     this.#memoryIsLost = false;
   }
 
@@ -151,9 +150,7 @@ export class LastGood {
   }
 }
 
-function idOf(resumed: Resumed | undefined): string | undefined {
-  return resumed && runOf(resumed.state)?.id;
-}
+const idOf = (resumed: Resumed | undefined): string | undefined => resumed && runOf(resumed.state)?.id;
 
 /**
  * Like {@link startFromCheckpoint}, for one run's checkpoints only: the folder may have been moved, and another run's

@@ -11,18 +11,7 @@ import {
 } from "../../../runtime/index.ts";
 import type { ModuleTexts } from "../../../runtime/module-texts.ts";
 import { actorModules } from "../../index.ts";
-import type {
-  FeederInit,
-  FeederProtocol,
-  OffloadProtocol,
-  RankGroup,
-  RankInit,
-  RankProtocol,
-  ShardInit,
-  ShardProtocol,
-  SliceWriterInit,
-  SliceWriterProtocol,
-} from "../../protocols/index.ts";
+import type * as protocol from "../../protocols/index.ts";
 import { Generations } from "./generations.ts";
 
 /** Options of a rank group. */
@@ -74,7 +63,7 @@ export class SupervisedRanks {
   static async start(
     system: ActorSystem,
     spread: RankSpread,
-    feeder: () => FeederInit,
+    feeder: () => protocol.FeederInit,
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
     const generations = new Generations();
@@ -90,15 +79,15 @@ export class SupervisedRanks {
   }
 
   /** The actors of the present generation. Messages to these refs never reach a later generation. */
-  get group(): RankGroup {
+  get group(): protocol.RankGroup {
     const places = placesOf(this.#numRanks);
     return {
-      feeder: this.#supervisor.ref<FeederProtocol>("feeder").pinned(),
-      ranks: places.map((rank) => this.#supervisor.ref<RankProtocol>(`rank-${rank}`).pinned()),
+      feeder: this.#supervisor.ref<protocol.FeederProtocol>("feeder").pinned(),
+      ranks: places.map((rank) => this.#supervisor.ref<protocol.RankProtocol>(`rank-${rank}`).pinned()),
       writers: this.#hasWriters
-        ? places.map((rank) => this.#supervisor.ref<SliceWriterProtocol>(`writer-${rank}`).pinned())
+        ? places.map((rank) => this.#supervisor.ref<protocol.SliceWriterProtocol>(`writer-${rank}`).pinned())
         : [],
-      shards: places.map((rank) => this.#supervisor.ref<ShardProtocol>(`shard-${rank}`).pinned()),
+      shards: places.map((rank) => this.#supervisor.ref<protocol.ShardProtocol>(`shard-${rank}`).pinned()),
     };
   }
 
@@ -160,7 +149,7 @@ export class SupervisedRanks {
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
 function membersOf(
   { ranks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
-  feeder: () => FeederInit,
+  feeder: () => protocol.FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
   const places = placesOf(ranks);
   const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
@@ -170,13 +159,7 @@ function membersOf(
     ...(warmStandby && { standbyModules: moduleUrls.map((url) => new URL(url)) }),
   });
   return [
-    {
-      name: "feeder",
-      role: "feeder",
-      module: actorModules.feeder,
-      ...loading(jobUrl),
-      init: feeder,
-    },
+    { name: "feeder", role: "feeder", module: actorModules.feeder, ...loading(jobUrl), init: feeder },
     (offload.optimizer === undefined ? [] : places).map((rank) => ({
       name: `offload-${rank}`,
       role: "offload",
@@ -193,7 +176,7 @@ function membersOf(
       module: actorModules.sliceWriter,
       ...placeOf(rank),
       ...loading(),
-      init: (): SliceWriterInit => ({ rank, directory: slicesTo as string }),
+      init: (): protocol.SliceWriterInit => ({ rank, directory: slicesTo as string }),
     })),
     places.map((rank) => ({
       name: `shard-${rank}`,
@@ -202,9 +185,9 @@ function membersOf(
       module: actorModules.shard,
       ...placeOf(rank),
       ...loading(),
-      init: (_incarnation: number, refs: SiblingRefs): ShardInit => ({
+      init: (_incarnation: number, refs: SiblingRefs): protocol.ShardInit => ({
         rank,
-        offload: offload.optimizer && refs<OffloadProtocol>(`offload-${rank}`),
+        offload: offload.optimizer && refs<protocol.OffloadProtocol>(`offload-${rank}`),
       }),
     })),
     places.map((rank) => ({
@@ -214,10 +197,10 @@ function membersOf(
       module: actorModules.rank,
       ...placeOf(rank),
       ...loading(jobUrl),
-      init: (_incarnation: number, refs: SiblingRefs): RankInit => ({
+      init: (_incarnation: number, refs: SiblingRefs): protocol.RankInit => ({
         rank,
-        shard: refs<ShardProtocol>(`shard-${rank}`),
-        feeder: refs<FeederProtocol>("feeder"),
+        shard: refs<protocol.ShardProtocol>(`shard-${rank}`),
+        feeder: refs<protocol.FeederProtocol>("feeder"),
       }),
     })),
   ];

@@ -1,10 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  clipRuleOf,
-  type OptimizerSpec,
-  type ParameterGroup,
-  type Schedule,
-} from "../../../compute/optim/index.ts";
+import * as optim from "../../../compute/optim/index.ts";
 import { exampleRates, type TrainingPlan } from "../../../job/index.ts";
 import type { JsonObject, JsonValue } from "../../../library/checkpoint/index.ts";
 import type { Fingerprint } from "../../../library/data/index.ts";
@@ -41,9 +36,9 @@ export interface RecipeParts {
   readonly isStepsAsked: boolean;
   readonly batchSize: number;
   readonly precision: string;
-  readonly optimizers: readonly OptimizerSpec[];
+  readonly optimizers: readonly optim.OptimizerSpec[];
   /** One per optimizer. */
-  readonly schedules: readonly Schedule[];
+  readonly schedules: readonly optim.Schedule[];
 }
 
 /** Builds the recipe, without the data. */
@@ -54,7 +49,7 @@ export function recipeOf(parts: RecipeParts): Recipe {
     steps: { total: steps, planned: plannedSteps(training), asked: isStepsAsked },
     precision,
     batchSize,
-    clip: clipRuleOf(training.clipNorm) ?? null,
+    clip: optim.clipRuleOf(training.clipNorm) ?? null,
     ...(training.rampUp && { rampUp: training.rampUp }),
     calculatePerTokenLoss: training.calculatePerTokenLoss ?? true,
     // The path of the optimizer's module, and rounding, do not change what is trained.
@@ -95,12 +90,12 @@ export function plannedSteps({ steps, epochs }: TrainingPlan): JsonValue {
 }
 
 /** The parameter groups of a recipe's optimizer. */
-export function groupsIn(optimizer: JsonObject): readonly ParameterGroup[] {
+export function groupsIn(optimizer: JsonObject): readonly optim.ParameterGroup[] {
   const { groups } = optimizer;
-  return Array.isArray(groups) ? (groups as unknown as ParameterGroup[]) : [];
+  return Array.isArray(groups) ? (groups as unknown as optim.ParameterGroup[]) : [];
 }
 
-function describeSchedule(schedule: Schedule, numSteps: number): JsonObject {
+function describeSchedule(schedule: optim.Schedule, numSteps: number): JsonObject {
   const numbers = Object.entries(schedule).filter(([, value]) => isScalar(value));
   return {
     kind: schedule.constructor.name,
@@ -113,14 +108,12 @@ function describeSchedule(schedule: Schedule, numSteps: number): JsonObject {
 }
 
 /** Describes a function without fields of its own by a digest of its rates. */
-function ratesDigest(schedule: Schedule): string {
+function ratesDigest(schedule: optim.Schedule): string {
   const rates = Float64Array.from(exampleRates(schedule));
   return createHash("sha256").update(rates).digest("hex").slice(0, 16);
 }
 
-function isScalar(value: unknown): boolean {
-  return ["number", "string", "boolean"].includes(typeof value);
-}
+const isScalar = (value: unknown): boolean => ["number", "string", "boolean"].includes(typeof value);
 
 /** The value as it will be read again: values that JSON lacks become texts. */
 function plainJson(value: unknown): unknown {

@@ -1,20 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
-import {
-  type CheckpointStorage,
-  type OwnerRecord,
-  openStorage,
-  ownerOf,
-  placeOf,
-  putOwner,
-  type RunEnd,
-  type RunRecord,
-  refuseOthersFiles,
-  runOf,
-  type StorageLock,
-  takeEmpty,
-  takeOver,
-} from "../../../library/checkpoint/index.ts";
+import * as checkpoints from "../../../library/checkpoint/index.ts";
 import { optionError } from "../option-error.ts";
 import type { Start } from "./start.ts";
 
@@ -35,17 +21,17 @@ export interface RunFolderOptions {
  * checkpoint in the same folder keeps that id.
  */
 export class RunFolder implements AsyncDisposable {
-  readonly record: RunRecord;
-  readonly #storage: CheckpointStorage;
-  readonly #lock: StorageLock;
+  readonly record: checkpoints.RunRecord;
+  readonly #storage: checkpoints.CheckpointStorage;
+  readonly #lock: checkpoints.StorageLock;
   /** Whether checkpoints of another run are still to be removed. */
   #isToEmpty: boolean;
   #isEndReported = false;
 
   private constructor(
-    storage: CheckpointStorage,
-    lock: StorageLock,
-    { record, isToEmpty }: { readonly record: RunRecord; readonly isToEmpty: boolean },
+    storage: checkpoints.CheckpointStorage,
+    lock: checkpoints.StorageLock,
+    { record, isToEmpty }: { readonly record: checkpoints.RunRecord; readonly isToEmpty: boolean },
   ) {
     this.record = record;
     this.#storage = storage;
@@ -59,7 +45,7 @@ export class RunFolder implements AsyncDisposable {
    * process writes there, `CHECKPOINT_DIRECTORY` where it cannot be written; `OPTION`
    */
   static async take(options: RunFolderOptions): Promise<RunFolder> {
-    const storage = await openStorage(options.directory);
+    const storage = await checkpoints.openStorage(options.directory);
     const lock = await storage.lock(`a run of ${options.job}`);
     try {
       return new RunFolder(storage, lock, await claim(storage, options));
@@ -77,17 +63,17 @@ export class RunFolder implements AsyncDisposable {
   /** Removes another run's checkpoints once, if that was asked for. Call it before the first step. */
   async empty(): Promise<void> {
     if (!this.#isToEmpty) return;
-    await takeOver(this.#storage, this.record);
+    await checkpoints.takeOver(this.#storage, this.record);
     this.#isToEmpty = false;
   }
 
   /** Records once how the run has ended, unless the folder is not its own yet or cannot be written. */
-  async end(how: RunEnd["how"]): Promise<void> {
+  async end(how: checkpoints.RunEnd["how"]): Promise<void> {
     if (this.#isToEmpty || this.#isEndReported) return;
     this.#isEndReported = true;
     const at = new Date().toISOString();
     // A missing folder or a full disk is reported by the saves.
-    await putOwner(this.#storage, this.record, { how, at }).catch(() => {});
+    await checkpoints.putOwner(this.#storage, this.record, { how, at }).catch(() => {});
   }
 
   /** Unlocks the folder once nothing writes there; a run without another end is recorded as failed. */
@@ -98,11 +84,11 @@ export class RunFolder implements AsyncDisposable {
 }
 
 async function claim(
-  storage: CheckpointStorage,
+  storage: checkpoints.CheckpointStorage,
   { directory, job, start, resume, overwrite }: RunFolderOptions,
-): Promise<{ readonly record: RunRecord; readonly isToEmpty: boolean }> {
-  const before = start.resumed && runOf(start.resumed.state);
-  const owner = await ownerOf(storage);
+): Promise<{ readonly record: checkpoints.RunRecord; readonly isToEmpty: boolean }> {
+  const before = start.resumed && checkpoints.runOf(start.resumed.state);
+  const owner = await checkpoints.ownerOf(storage);
   const fresh = { id: randomUUID(), job, startedAt: new Date().toISOString() };
   const isInPlace = resume !== undefined && (await locationOf(resume)) === placeName(directory);
   if (isInPlace && (before === undefined || owner === undefined || before.id === owner.id)) {
@@ -115,18 +101,18 @@ async function claim(
         hint,
       );
     }
-    const { end: _, ...record }: OwnerRecord = before ?? owner ?? fresh;
-    await putOwner(storage, record);
+    const { end: _, ...record }: checkpoints.OwnerRecord = before ?? owner ?? fresh;
+    await checkpoints.putOwner(storage, record);
     return { record, isToEmpty: false };
   }
   const record = { ...fresh, ...(before && { parent: before.id }) };
-  await (overwrite ? refuseOthersFiles(storage) : takeEmpty(storage, record));
+  await (overwrite ? checkpoints.refuseOthersFiles(storage) : checkpoints.takeEmpty(storage, record));
   return { record, isToEmpty: overwrite };
 }
 
 /** The folder of the checkpoints that a path names, or that contains the one it names. */
 async function locationOf(path: string): Promise<string> {
-  const { storage } = await placeOf(path);
+  const { storage } = await checkpoints.placeOf(path);
   return placeName(storage.location);
 }
 

@@ -2,18 +2,7 @@ import type { Module } from "../../../compute/nn/index.ts";
 import type { SavedProgress } from "../../../compute/optim/index.ts";
 import type { TroupeError } from "../../../errors/index.ts";
 import type { TrainingPlan } from "../../../job/index.ts";
-import {
-  type AdapterTexts,
-  type Checkpoint,
-  type Companions,
-  HuggingFaceFolder,
-  type JsonObject,
-  type ModelTexts,
-  openCheckpoint,
-  readTexts,
-  type TrainerState,
-  withoutTokenizer,
-} from "../../../library/checkpoint/index.ts";
+import * as checkpoints from "../../../library/checkpoint/index.ts";
 import { type NamedState, type PretrainedWeights, pretrained } from "../../../library/models/index.ts";
 import type { Beginning, InitialState } from "../../protocols/index.ts";
 import { optionError } from "../option-error.ts";
@@ -21,7 +10,7 @@ import { optionError } from "../option-error.ts";
 /** A checkpoint that a run resumes from. */
 export interface Resumed {
   readonly path: string;
-  readonly state: TrainerState;
+  readonly state: checkpoints.TrainerState;
   /** Shape of each tensor of its model. */
   readonly weights: ReadonlyMap<string, readonly number[]>;
 }
@@ -33,7 +22,7 @@ export interface Start {
   readonly resumed: Resumed | undefined;
   readonly initial: InitialState;
   /** Texts of the folder about the model, where the run begins with a folder's weights. */
-  readonly texts: ModelTexts | undefined;
+  readonly texts: checkpoints.ModelTexts | undefined;
   /** Parameters that the folder lacks, and tensors of the folder that the model lacks. */
   readonly pretrained?: Pick<PretrainedWeights, "fresh" | "dropped">;
   /** The base of a delta, where the model has one. */
@@ -46,9 +35,9 @@ export interface Start {
 export interface DeltaBase {
   readonly beginning: Beginning;
   /** Its source and digest, as in checkpoints. */
-  readonly identity: JsonObject;
+  readonly identity: checkpoints.JsonObject;
   /** Texts about the delta for the checkpoints' folders; undefined where the model has several. */
-  readonly adapter: AdapterTexts | undefined;
+  readonly adapter: checkpoints.AdapterTexts | undefined;
 }
 
 /** Starts a new run: every parameter is drawn from its initializer. */
@@ -69,16 +58,15 @@ export async function startFromCheckpoint(
   seed: number | undefined,
   except: readonly string[] = [],
 ): Promise<Start> {
-  await using checkpoint = await openCheckpoint(path, { except });
+  await using checkpoint = await checkpoints.openCheckpoint(path, { except });
   const { state } = checkpoint;
-  if (seed !== undefined && seed !== state.seed) {
+  if (seed !== undefined && seed !== state.seed)
     throw optionError(
       "seed",
       `${state.seed}, that of the checkpoint ${checkpoint.path}`,
       seed,
       "leave --seed out",
     );
-  }
   return {
     seed: state.seed,
     resumed: {
@@ -103,15 +91,14 @@ export async function startFromWeights(
   model: Module,
   seed: number,
 ): Promise<Start & { readonly initial: Beginning }> {
-  if (!("stateNaming" in model)) {
+  if (!("stateNaming" in model))
     throw optionError(
       "pretrained",
       "used with a model that has Hugging Face names",
       folder,
       "see stateNaming",
     );
-  }
-  await using opened = await HuggingFaceFolder.open(folder);
+  await using opened = await checkpoints.HuggingFaceFolder.open(folder);
   const named = new Map(opened.names.map((name) => [name, opened.entry(name)]));
   const { matched, fresh, dropped } = pretrained(model as NamedState, named);
   const entries = Object.fromEntries(matched.map(({ name, entry }) => [name, entry]));
@@ -132,22 +119,25 @@ export async function startFromWeights(
  * @throws {TroupeError} `HUGGING_FACE_FOLDER` where that folder has no config.json
  */
 export async function textsBeside(
-  texts: ModelTexts | undefined,
+  texts: checkpoints.ModelTexts | undefined,
   { folder, tokenizer = true }: NonNullable<TrainingPlan["companions"]>,
-): Promise<ModelTexts> {
-  const found = await readTexts(folder);
+): Promise<checkpoints.ModelTexts> {
+  const found = await checkpoints.readTexts(folder);
   const { companions = {} } = found;
-  return { ...(texts ?? found), companions: tokenizer ? companions : withoutTokenizer(companions) };
+  return {
+    ...(texts ?? found),
+    companions: tokenizer ? companions : checkpoints.withoutTokenizer(companions),
+  };
 }
 
 function textsOf(
-  { config, generationConfig }: Pick<ModelTexts, "config" | "generationConfig">,
-  companions: Companions,
-): ModelTexts {
+  { config, generationConfig }: Pick<checkpoints.ModelTexts, "config" | "generationConfig">,
+  companions: checkpoints.Companions,
+): checkpoints.ModelTexts {
   return { config, generationConfig, companions };
 }
 
-function stateOf({ path, state }: Checkpoint): InitialState {
+function stateOf({ path, state }: checkpoints.Checkpoint): InitialState {
   const { step } = state;
   // Without a record, every step was an update.
   const progress = (state.optimizer ?? { numUpdates: step }) as unknown as SavedProgress;

@@ -12,10 +12,7 @@ import type { BegunData, DataOrder, FeederInit, FeederProtocol, OpenedData } fro
  */
 export const JOB_LOADER = "job-loader";
 
-/**
- * A job's module may import anything; if loading takes longer than this, it is taken to wait for something that never
- * comes.
- */
+/** A job's module may import anything; if loading takes longer than this, it is taken to wait for something that never comes. */
 const LONGEST_LOAD_MS = 60_000;
 
 /** A file system may take hours to read a dataset's files. */
@@ -119,10 +116,7 @@ export class JobLoader {
     }
   }
 
-  /**
-   * Calls the job's functions here first: the main thread calls them next, where one that does not return could not be
-   * ended.
-   */
+  /** Calls the job's functions here first: the main thread calls them next, where one that does not return could not be ended. */
   async #dryRun(): Promise<void> {
     const { system, deadlineMs } = this.#options;
     try {

@@ -39,10 +39,7 @@ export class Stalls {
     return Math.max(this.#leastMs, STEPS_OF_PATIENCE * longOf(this.#latestMs));
   }
 
-  /**
-   * How long the user's code may take before it is named, in ms. It ends no run, so it also applies before the first
-   * step.
-   */
+  /** How long the user's code may take before it is named, in ms. It ends no run, so it also applies before the first step. */
   get callAfterMs(): number {
     return this.#latestMs.length === 0 ? this.#leastMs : this.afterMs;
   }

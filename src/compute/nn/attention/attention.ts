@@ -36,9 +36,8 @@ export interface AttentionOptions {
 
 /**
  * Computes softmax attention: for each query the mean of the values it sees, weighted by e^(scale · q·k + bias). A query that
- * sees no key, as in a row padded on the left, gets the mean of all values, as in transformers. The full score matrix is
- * never in memory, except in float64, and with active dropout for short rows or on a device, which has no kernel for our
- * masks.
+ * sees no key, as in a row padded on the left, gets the mean of all values, as in transformers. The full score matrix is never in
+ * memory, except in float64, and with active dropout for short rows or on a device, which has no kernel for our masks.
  * @param q - [B, H, T, K]; any strides, one float dtype for all three
  * @param k - [B, G, S, K], H a multiple of G: grouped-query attention (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245)
  * @param v - [B, G, S, K]
@@ -148,9 +147,7 @@ function penalty(hidden: Tensor, dtype: DType): Tensor {
     .maskedFill(hidden, dtype === "float16" ? -32752 : -1e38);
 }
 
-function scaleOf(q: Tensor): number {
-  return 1 / Math.sqrt(q.shape.at(-1) ?? 1);
-}
+const scaleOf = (q: Tensor): number => 1 / Math.sqrt(q.shape.at(-1) ?? 1);
 
 function checkShapes(
   q: Tensor,

@@ -107,6 +107,66 @@ export class Decoding implements Disposable {
 }
 
 /**
+ * A past that is given as tensors and handed on as longer ones, for recording a forward: nothing is kept between passes, and
+ * gradients are not switched off. The first result of {@link madeOnce} is an encoder's output.
+ */
+export class GivenPast extends Decoding {
+  /** Keys and values of each self-attention with those of this pass, in the order of calls; [B, G, S, K] each. */
+  readonly made: (readonly [keys: Tensor, values: Tensor])[] = [];
+  /** The first result of {@link madeOnce}, made or given: an encoder's output. */
+  encoded: readonly Tensor[] | undefined;
+  readonly #given: readonly (readonly [keys: Tensor, values: Tensor])[];
+  readonly #numPast: number;
+  #isEncoded: boolean;
+
+  /**
+   * @param given - keys and values of each self-attention before this pass; none: there is no past
+   * @param present - bool [B, S], false for padding
+   * @param encoded - the output of the encoder, which is not computed then
+   */
+  constructor(
+    given: readonly (readonly [keys: Tensor, values: Tensor])[],
+    present?: Tensor,
+    encoded?: readonly Tensor[],
+  ) {
+    super(0, present);
+    this.#given = given;
+    this.#numPast = given[0]?.[0].shape[2] ?? 0;
+    this.encoded = encoded;
+    this.#isEncoded = false;
+  }
+
+  override get length(): number {
+    return this.#numPast;
+  }
+
+  override pass<T>(_numPositions: number, body: () => T): T {
+    const outer = current;
+    current = this;
+    try {
+      return body();
+    } finally {
+      current = outer;
+    }
+  }
+
+  override append(_owner: object, keys: Tensor, values: Tensor): [keys: Tensor, values: Tensor] {
+    const past = this.#given[this.made.length];
+    const all: [Tensor, Tensor] =
+      past === undefined ? [keys, values] : [ops.cat([past[0], keys], 2), ops.cat([past[1], values], 2)];
+    this.made.push(all);
+    return all;
+  }
+
+  override once(_owner: object, make: () => readonly Tensor[]): readonly Tensor[] {
+    if (this.#isEncoded) return make();
+    this.#isEncoded = true;
+    this.encoded ??= make();
+    return this.encoded;
+  }
+}
+
+/**
  * Returns the keys and values of a self-attention, preceded by those of all earlier positions during generation.
  * @param owner - the attention @param keys - [B, G, T, K], as values
  * @returns [B, G, S, K] each

@@ -1,6 +1,9 @@
-import { type Tensor, tensor } from "../../tensor/index.ts";
+import { arange, type Tensor, tensor } from "../../tensor/index.ts";
 import { Embedding } from "../layers/embedding.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
+
+/** Larger distances than this, which no model has, are not all put into a table. */
+const MAX_TABLE = 1 << 15;
 
 /** The assignment of distances to buckets. */
 export interface RelativeBuckets {
@@ -31,10 +34,15 @@ export class RelativePositionBias extends Embedding {
    * @returns [1, H, T, S]; H comes from the weight
    */
   between(numQueries: number, numKeys: number, first = 0): Tensor {
-    const distances = Array.from({ length: numQueries + numKeys - 1 }, (_, place) =>
-      relativeBucket(place - numQueries + 1 - first, this.buckets),
+    const { maxDistance } = this.buckets;
+    const most = maxDistance <= MAX_TABLE ? maxDistance : numQueries + numKeys + first;
+    // Looked up by tensors, so that a recorded forward holds for all lengths.
+    const table = Array.from({ length: 2 * most + 1 }, (_, place) =>
+      relativeBucket(place - most, this.buckets),
     );
-    const rows = tensor(distances, { dtype: "int64" }).unfold(0, numKeys, 1).flip([0]); // [T, S], by s − t
+    const distances = arange(numQueries + numKeys - 1).add(1 - numQueries - first);
+    const buckets = tensor(table, { dtype: "int64" }).indexSelect(0, distances.clamp(-most, most).add(most));
+    const rows = buckets.unfold(0, numKeys, 1).flip([0]); // [T, S], by s − t
     return this.forward(rows).permute([2, 0, 1]).unsqueeze(0);
   }
 }

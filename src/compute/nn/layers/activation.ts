@@ -6,12 +6,10 @@ const LAPLACE_MEAN = 0.707107;
 
 /**
  * Element-wise activations by the names in Hugging Face's configurations. `gelu` and `gelu_python` are exact (by erf);
- * `gelu_new`, `gelu_fast`, `gelu_accurate`, `gelu_python_tanh` and `gelu_pytorch_tanh` are spellings of the tanh
- * approximation; `quick_gelu` is x·σ(1.702 x); `gelu_10` is clamped to ±10; `relu2` is the square of relu; `laplace` is the
- * distribution function with μ = 0.707107 and σ = 0.282095, a smooth relu2. Activations with parameters, `prelu` and `xielu`,
- * are missing.
- * @see Hendrycks and Gimpel 2016, https://arxiv.org/abs/1606.08415; of laplace Ma et al. 2022,
- *   https://arxiv.org/abs/2209.10655
+ * `gelu_new`, `gelu_fast`, `gelu_accurate`, `gelu_python_tanh` and `gelu_pytorch_tanh` are spellings of the tanh approximation;
+ * `quick_gelu` is x·σ(1.702 x); `gelu_10` is clamped to ±10; `relu2` is the square of relu; `laplace` is the distribution
+ * function with μ = 0.707107 and σ = 0.282095, a smooth relu2. Activations with parameters, `prelu` and `xielu`, are missing.
+ * @see Hendrycks and Gimpel 2016, https://arxiv.org/abs/1606.08415; of laplace Ma et al. 2022, https://arxiv.org/abs/2209.10655
  */
 export const activations = {
   gelu: (x: Tensor): Tensor => ops.gelu(x),

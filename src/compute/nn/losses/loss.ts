@@ -94,8 +94,7 @@ export function linearCrossEntropy(
 }
 
 /**
- * Turns labels that equal the inputs into targets for the next position: shifted left by one, with the last position
- * ignored.
+ * Turns labels that equal the inputs into targets for the next position: shifted left by one, with the last position ignored.
  * @param labels - [B, T], int64
  * @returns [B, T], int64
  */
@@ -157,7 +156,7 @@ function sharedCrossEntropy(
         bias: bias?.requiresGrad ? zeros(bias.shape) : undefined, // [V'], float32
       };
       const total = zeros([], { dtype: "float64" });
-      for (let first = 0; first < targets.numel; first += chunkRows) {
+      for (let first = 0; first < targets.numel; first += chunkRows)
         scope(() => {
           const chunk = hidden.narrow(0, first, Math.min(chunkRows, targets.numel - first)); // [R, D]
           const products = ops.linear(chunk, classes, offsets); // [R, V″]
@@ -173,7 +172,6 @@ function sharedCrossEntropy(
           }
           total.add_(sumOf(losses));
         });
-      }
       const made = [gradients.hidden, gradients.weight.to(weight.dtype)];
       if (bias && gradients.bias) made.push(gradients.bias.to(bias.dtype));
       return isLate
@@ -221,17 +219,13 @@ function wholeGroups(classes: Tensor): Tensor {
 }
 
 /** Sums losses to a float64 scalar on their device; nothing is read back. */
-function sumOf(losses: Tensor): Tensor {
-  return losses.to("float64").sum();
-}
+const sumOf = (losses: Tensor): Tensor => losses.to("float64").sum();
 
 /**
  * Replaces an infinite factor by 0. If no row counts, the factor is 1 / 0; then the loss is NaN and the gradients are 0, as
  * in libtorch.
  */
-function finite(factor: Tensor): Tensor {
-  return factor.maskedFill(factor.isfinite().logicalNot(), 0);
-}
+const finite = (factor: Tensor): Tensor => factor.maskedFill(factor.isfinite().logicalNot(), 0);
 
 /** Multiplies by a factor. Gradients use the finite factor; an infinite one makes the value NaN. */
 function timesFactor(sum: Tensor, factor: Tensor | undefined): Tensor {

@@ -43,8 +43,7 @@ export class ModuleBuffer extends Parameter {
   }
 
   /**
-   * Writes all elements. During evaluation and recomputation a write has no effect; outside a runtime it takes effect at
-   * once.
+   * Writes all elements. During evaluation and recomputation a write has no effect; outside a runtime it takes effect at once.
    * @param value - of the buffer's shape, any float dtype; the caller keeps it
    * @throws {TroupeError} `PARAMETER_SHAPE`; `MODULE_STATE` for a constant
    */

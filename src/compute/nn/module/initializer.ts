@@ -42,8 +42,7 @@ export interface InitialRange {
 }
 
 /**
- * Computes initial values. It must be a pure function: the value of an element depends only on seed, name, shape and
- * settings.
+ * Computes initial values. It must be a pure function: the value of an element depends only on seed, name, shape and settings.
  */
 export type InitialValuesOf<Settings> = (
   range: InitialRange,

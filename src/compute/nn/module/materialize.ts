@@ -10,8 +10,7 @@ export function specOf(name: string, { shape, split, dtype, init }: Parameter): 
 
 /**
  * Allocates memory for every parameter and buffer on this device, fills it with initial values, and requires gradients of
- * trainable parameters. For tests and scripts on one device: in a runtime the parallel engine binds views of flat blocks
- * instead.
+ * trainable parameters. For tests and scripts on one device: in a runtime the parallel engine binds views of flat blocks instead.
  * @param root - owns the tensors; {@link dematerialize} releases them
  * @param options.seed - same seed and names, same bits
  * @param options.dtype - dtype of float parameters, instead of their own

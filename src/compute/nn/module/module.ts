@@ -147,8 +147,7 @@ export abstract class Module {
 }
 
 /**
- * Names the kind of a plain container that holds modules or parameters, which discovery would miss; undefined for other
- * values.
+ * Names the kind of a plain container that holds modules or parameters, which discovery would miss; undefined for other values.
  */
 function hidesModules(value: unknown): string | undefined {
   const holds = (items: Iterable<unknown>) =>

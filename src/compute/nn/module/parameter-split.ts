@@ -54,7 +54,7 @@ export function cutShape(
     index < 0 ||
     index >= count ||
     (!divides && !(pad && size % (parts * unit) === 0))
-  ) {
+  )
     throw new TroupeError("PARAMETER_SPLIT", {
       where: "Parameter",
       expected: `dim ${dim} of shape [${shape}] to divide by ${parts} × ${count}`,
@@ -62,7 +62,6 @@ export function cutShape(
       hint: "choose another number of tensor-parallel ranks",
       fields: { shape, dim, index, count, parts },
     });
-  }
   const local = pad ? Math.ceil(size / parts / unit / count) * unit * parts : size / count;
   return {
     split: { dim, index, count, parts, logicalShape: [...shape] },

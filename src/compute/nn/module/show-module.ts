@@ -8,9 +8,7 @@ import { Sequential } from "./sequential.ts";
  * Describes a module for `console.log`, like torch: its class, its settings, each parameter and buffer with its shape (and
  * its dtype if that is not float32), and its submodules, with equal neighbours shown once. It never throws.
  */
-function showModule(module: Module): string {
-  return show(module, new Set());
-}
+const showModule = (module: Module): string => show(module, new Set());
 
 function show(module: Module, above: ReadonlySet<Module>): string {
   const { name } = module.constructor;
@@ -72,13 +70,9 @@ function together(children: readonly (readonly [string, string])[]): string[] {
   );
 }
 
-function indented(text: string): string {
-  return text.replaceAll(/^/gm, "  ");
-}
+const indented = (text: string): string => text.replaceAll(/^/gm, "  ");
 
-function short(value: number): string {
-  return String(Number(value.toPrecision(4)));
-}
+const short = (value: number): string => String(Number(value.toPrecision(4)));
 
 Object.defineProperty(Module.prototype, inspect.custom, {
   value: function show(this: Module): string {

@@ -127,9 +127,7 @@ function firstTwoOf(gates: Tensor, logits: Tensor, { gumbel }: GateNoise): Tenso
   return [first, second];
 }
 
-function oneHot(index: Tensor, gates: Tensor): Tensor {
-  return ops.oneHot(index, gates.shape[1] ?? 0);
-}
+const oneHot = (index: Tensor, gates: Tensor): Tensor => ops.oneHot(index, gates.shape[1] ?? 0);
 
 /** Returns the number of tokens of the busiest expert, counting every choice. */
 function busiest(masks: readonly Tensor[]): number {

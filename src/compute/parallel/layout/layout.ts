@@ -122,9 +122,7 @@ function pipelineProblems(facts: LayoutFacts, layout: Layout): LayoutProblem[] {
 }
 
 /** The model's end after all layers may be a stage of its own. */
-function mostStages({ numBlocks }: LayoutFacts): number {
-  return numBlocks === 0 ? 1 : numBlocks + 1;
-}
+const mostStages = ({ numBlocks }: LayoutFacts): number => (numBlocks === 0 ? 1 : numBlocks + 1);
 
 function batchProblems({ ranks, tp, pp, batchSize, accumulation }: Layout): LayoutProblem[] {
   const dp = ranks / (tp * pp);
@@ -185,9 +183,8 @@ function* candidates(facts: LayoutFacts, asked: Layout): Generator<Layout> {
             for (const accumulation of interleaved
               ? multiplesNear(asked.accumulation, pp)
               : near(asked.accumulation, 2 * sound(asked.accumulation))) {
-              for (const batchSize of multiplesNear(asked.batchSize, dp * accumulation)) {
+              for (const batchSize of multiplesNear(asked.batchSize, dp * accumulation))
                 yield { ...asked, zero, tp, pp, ep, chunks, ranks, accumulation, batchSize };
-              }
             }
           }
         }

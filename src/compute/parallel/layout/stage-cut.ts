@@ -94,8 +94,7 @@ export function traceUse(
  * Cuts a model into stages, balanced by the parameters that their calls of blocks compute with. Each stage that calls a block
  * holds it.
  * @param blocks - parameters of each block
- * @throws {TroupeError} `PIPELINE_MODEL` for fewer calls than chunks before the last, or a forward that does not call every
- * block
+ * @throws {TroupeError} `PIPELINE_MODEL` for fewer calls than chunks before the last, or a forward that does not call every block
  */
 export function cutStages(
   blocks: readonly (readonly Parameter[])[],

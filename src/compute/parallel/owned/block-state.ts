@@ -1,12 +1,5 @@
 import { initializeSlice, logicalRuns, streamOf } from "../../nn/index.ts";
-import {
-  type DeviceScales,
-  type OwnedStretch,
-  type SavedProgress,
-  type StateLayout,
-  type UpdateRule,
-  updatesOf,
-} from "../../optim/index.ts";
+import * as optim from "../../optim/index.ts";
 import { hold, ops, overHost, scope, type Tensor, tagMemory } from "../../tensor/index.ts";
 import { constantIn } from "../blocks/constant-words.ts";
 import { type FlatBlock, type Piece, piecesIn, type Range } from "../blocks/flat-block.ts";
@@ -15,7 +8,7 @@ import { dealRange, type OwnedPart, ownedRange, type RuleShare } from "./owned-r
 import { type BlockStep, type Cohort, cohortsOf, type Run, updateIndexOf } from "./update-cohorts.ts";
 
 /** One tensor of the state of an owned range, as a checkpoint keeps it. float32, contiguous, flat. */
-export interface StateTensor extends StateLayout<Piece> {
+export interface StateTensor extends optim.StateLayout<Piece> {
   /** {@link MASTER} for the parameters themselves, else the optimizer's name for it. */
   readonly kind: string;
   readonly tensor: Tensor;
@@ -32,7 +25,7 @@ export class BlockState {
   readonly layout: FlatBlock;
   readonly rank: number;
   readonly #range: Range;
-  readonly #rules: readonly UpdateRule[];
+  readonly #rules: readonly optim.UpdateRule[];
   readonly #shares: readonly RuleShare[];
   /** The owned range of the parameters that the ranks read. */
   readonly #owned: Tensor;
@@ -51,7 +44,7 @@ export class BlockState {
   constructor(
     layout: FlatBlock,
     rank: number,
-    rules: readonly UpdateRule[],
+    rules: readonly optim.UpdateRule[],
     owned: Tensor,
     isKept = layout.trainable,
   ) {
@@ -68,7 +61,7 @@ export class BlockState {
   }
 
   /** The tensors to keep, in the order of {@link bind}: the master, unless the parameters are the master, then the rest. */
-  get layouts(): readonly StateLayout<Piece>[] {
+  get layouts(): readonly optim.StateLayout<Piece>[] {
     const master = { kind: MASTER, numel: this.#owned.numel, pieces: this.pieces };
     const ofRules = this.#keepsState ? this.#parts.flatMap(({ state }) => state) : [];
     return [...(this.#keepsMaster ? [master] : []), ...ofRules];
@@ -83,7 +76,7 @@ export class BlockState {
    * Begins the state of a block that was declared frozen and is now trained. Call it bound.
    * @param make - zeros for one of {@link layouts}; ownership passes
    */
-  keepState(make: (layout: StateLayout<Piece>) => Tensor): void {
+  keepState(make: (layout: optim.StateLayout<Piece>) => Tensor): void {
     if (this.#keepsState) return;
     const before = this.#bound ?? [];
     this.#keepsState = true;
@@ -103,9 +96,7 @@ export class BlockState {
     return piecesIn(this.layout, this.#range);
   }
 
-  /**
-   * Gives the state its memory: float32, flat, one tensor for each of {@link layouts}; ownership passes.
-   */
+  /** Gives the state its memory: float32, flat, one tensor for each of {@link layouts}; ownership passes. */
   bind(tensors: readonly Tensor[]): void {
     this.#bound = tensors;
   }
@@ -154,10 +145,11 @@ export class BlockState {
    * Copies the master's values to where the ranks read them.
    * @param progress - of the master: stochastic rounding is drawn as after each parameter's last update
    */
-  publish(progress: SavedProgress | undefined): void {
+  publish(progress: optim.SavedProgress | undefined): void {
     if (!this.#keepsMaster) return;
     scope(() => this.#owned.copy_(this.values));
-    for (const share of this.#shares) this.#roundStochastically(share, (name) => updatesOf(progress, name));
+    for (const share of this.#shares)
+      this.#roundStochastically(share, (name) => optim.updatesOf(progress, name));
   }
 
   /** @param lastUpdate - of a parameter by name, counted from 1; 0 leaves the present value */
@@ -191,7 +183,7 @@ export class BlockState {
   *update(
     gradient: Tensor,
     step: BlockStep,
-    scales?: DeviceScales,
+    scales?: optim.DeviceScales,
   ): Generator<Tensor, void, readonly Tensor[]> {
     if (this.#rules.every(({ takesScale }) => takesScale)) return yield* this.#apply(gradient, step, scales);
     const wide = tagMemory("gradients", () => hold(() => gradient.to("float32")));
@@ -205,7 +197,7 @@ export class BlockState {
   *#apply(
     gradient: Tensor,
     step: BlockStep,
-    scales: DeviceScales | undefined,
+    scales: optim.DeviceScales | undefined,
   ): Generator<Tensor, void, readonly Tensor[]> {
     const frozen = new Set(step.frozen);
     const isUniform = frozen.size === 0 && Object.keys(step.frozenUpdates ?? {}).length === 0;
@@ -256,7 +248,7 @@ export class BlockState {
     { rule, stretches }: RuleShare,
     gradient: Tensor,
     kept: number,
-  ): { readonly owned: OwnedStretch; readonly made: readonly Tensor[] } {
+  ): { readonly owned: optim.OwnedStretch; readonly made: readonly Tensor[] } {
     const { stretch, begin, numel, pieces, pieceGroups } = run;
     const part = stretches[stretch] as OwnedPart;
     const made: Tensor[] = [];
@@ -295,8 +287,8 @@ const NOTHING_FROZEN: BlockStep = { updateIndex: 0, learningRates: [], gradientS
  * @returns whether the optimizers keep state of a block from the beginning: for one that is declared frozen, only if it was
  * trained before
  */
-export function keepsState(layout: FlatBlock, progress: SavedProgress | undefined): boolean {
-  const wasTrained = ({ name }: { readonly name: string }) => updatesOf(progress, name) > 0;
+export function keepsState(layout: FlatBlock, progress: optim.SavedProgress | undefined): boolean {
+  const wasTrained = ({ name }: { readonly name: string }) => optim.updatesOf(progress, name) > 0;
   return layout.trainable || (!layout.constant && layout.parameters.some(wasTrained));
 }
 
@@ -308,15 +300,15 @@ export function keepsState(layout: FlatBlock, progress: SavedProgress | undefine
 export function savedLayouts(
   layout: FlatBlock,
   rank: number,
-  rules: readonly UpdateRule[],
+  rules: readonly optim.UpdateRule[],
   isKept = layout.trainable,
-): StateLayout<Piece>[] {
+): optim.StateLayout<Piece>[] {
   const range = ownedRange(layout, rank);
   const master = { kind: MASTER, numel: range.end - range.begin, pieces: piecesIn(layout, range) };
   const shares = isKept ? sharesOf(layout, range, rules) : [];
   return [master, ...shares.flatMap(({ stretches }) => stretches.flatMap(({ state }) => state))];
 }
 
-function sharesOf(layout: FlatBlock, range: Range, rules: readonly UpdateRule[]): RuleShare[] {
+function sharesOf(layout: FlatBlock, range: Range, rules: readonly optim.UpdateRule[]): RuleShare[] {
   return dealRange(layout, range, layout.written ? [meanOfWrites] : rules);
 }

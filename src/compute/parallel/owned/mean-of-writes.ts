@@ -12,7 +12,7 @@ export const meanOfWrites: UpdateRule = {
   updatesPartOf: ALL_PARTS,
   stateOf: () => [],
   *update({ stretches }) {
-    for (const { pieces, master, gradient: writes } of stretches) {
+    for (const { pieces, master, gradient: writes } of stretches)
       scope(() => {
         // Every rank keeps the complete block: each piece is a complete buffer.
         for (const { rangeBegin, numel } of pieces) {
@@ -22,6 +22,5 @@ export const meanOfWrites: UpdateRule = {
           value.copy_(ops.where(count.gt(0), mean, value));
         }
       });
-    }
   },
 };

@@ -17,9 +17,7 @@ import { ownedRange } from "./owned-range.ts";
 
 interface HeldBlock {
   readonly layout: FlatBlock;
-  /**
-   * Gathered parameters in the compute dtype, or buffers in float32; at level ≥ 1 ranks that share memory share these bytes.
-   */
+  /** Gathered parameters in the compute dtype, or buffers in float32; at level ≥ 1 ranks that share memory share these bytes. */
   readonly full: Tensor;
   /** Its ranges, if ranks send each other theirs. */
   readonly gathered: Gathered | undefined;
@@ -100,11 +98,9 @@ export class ShardStore {
       return;
     }
     const slices = layout.group.map((_, member) => sliceOf(layout, member));
-    if (splittingOf(layout.zero).gradients) {
+    if (splittingOf(layout.zero).gradients)
       await group.reduceScatter(key, gradient, slices, () => renewGradient(held, layout.sliceNumel));
-    } else {
-      await group.allReduce(key, gradient, slices, () => renewGradient(held, layout.numel));
-    }
+    else await group.allReduce(key, gradient, slices, () => renewGradient(held, layout.numel));
   }
 
   /**

@@ -126,9 +126,7 @@ export class StagePass {
   }
 }
 
-function isPlaceholder(tensor: Tensor): boolean {
-  return tensor.device === "meta";
-}
+const isPlaceholder = (tensor: Tensor): boolean => tensor.device === "meta";
 
 function boundaryError(expected: string, got: unknown): TroupeError {
   return new TroupeError("PIPELINE_BOUNDARY", {

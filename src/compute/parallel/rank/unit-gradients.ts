@@ -123,12 +123,11 @@ export class UnitGradients {
   /** Ends the pass: unused units get zeros. */
   end(): void {
     for (const unit of this.#pending) {
-      for (const { index, parameters } of this.#trainedFlats(unit)) {
+      for (const { index, parameters } of this.#trainedFlats(unit))
         this.#buckets.contribute(
           index,
           parameters.map(() => null),
         );
-      }
       this.complete(unit);
     }
   }

@@ -37,10 +37,7 @@ export class WrappedBlocks {
   constructor(
     plan: BlockPlan,
     gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">,
-    options: {
-      readonly autocast?: AutocastDType | undefined;
-      readonly randomness: Randomness | undefined;
-    },
+    options: { readonly autocast?: AutocastDType | undefined; readonly randomness: Randomness | undefined },
   ) {
     this.#plan = plan;
     this.#gathers = gathers;

@@ -32,7 +32,7 @@ export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlac
     const numUnits = (parameter.shape[dim] ?? 0) / parts / unit;
     const divides = (number: number) => number % place.count === 0;
     if (readers > 1 && !divides(numUnits) && (pad || divides(numUnits * readers))) continue; // every rank has all
-    if (!pad && !divides(numUnits)) {
+    if (!pad && !divides(numUnits))
       throw new TroupeError("PARAMETER_SPLIT", {
         where: "tensorParallel",
         expected: `${place.count} tensor-parallel ranks to share ${pattern} evenly`,
@@ -40,7 +40,6 @@ export function cutParameters(model: Module, plan: TensorPlan, place: TensorPlac
         hint: "choose another number of ranks",
         fields: { pattern, shape: parameter.shape, unit, count: place.count },
       });
-    }
     parameter.cut({ dim, parts, pad, unit, ...place });
   }
 }

@@ -1,21 +1,5 @@
 import { TroupeError } from "../../../errors/index.ts";
-import {
-  Affine,
-  type ColumnRule,
-  Dropout,
-  Embedding,
-  type FeaturesRule,
-  type MaskRule,
-  type Module,
-  planTest,
-  type ReplicatedRule,
-  type RowRule,
-  type SequenceRule,
-  type SplitRule,
-  type TensorPlan,
-  VocabularyHead,
-  type VocabularyRule,
-} from "../../nn/index.ts";
+import * as nn from "../../nn/index.ts";
 
 /** A module and the rule that splits it, of a kind that the rule can split. */
 export type Match = {
@@ -23,27 +7,27 @@ export type Match = {
   /** The rule's name in the plan. */
   readonly pattern: string;
 } & (
-  | { readonly kind: "column"; readonly rule: ColumnRule; readonly module: Affine }
-  | { readonly kind: "row"; readonly rule: RowRule; readonly module: Affine }
+  | { readonly kind: "column"; readonly rule: nn.ColumnRule; readonly module: nn.Affine }
+  | { readonly kind: "row"; readonly rule: nn.RowRule; readonly module: nn.Affine }
   | {
       readonly kind: "vocabulary";
-      readonly rule: VocabularyRule;
-      readonly module: Embedding | VocabularyHead;
+      readonly rule: nn.VocabularyRule;
+      readonly module: nn.Embedding | nn.VocabularyHead;
     }
-  | { readonly kind: "features"; readonly rule: FeaturesRule; readonly module: Embedding }
-  | { readonly kind: "sequence"; readonly rule: SequenceRule; readonly module: Module }
-  | { readonly kind: "replicated"; readonly rule: ReplicatedRule; readonly module: Module }
-  | { readonly kind: "mask"; readonly rule: MaskRule; readonly module: Dropout }
+  | { readonly kind: "features"; readonly rule: nn.FeaturesRule; readonly module: nn.Embedding }
+  | { readonly kind: "sequence"; readonly rule: nn.SequenceRule; readonly module: nn.Module }
+  | { readonly kind: "replicated"; readonly rule: nn.ReplicatedRule; readonly module: nn.Module }
+  | { readonly kind: "mask"; readonly rule: nn.MaskRule; readonly module: nn.Dropout }
 );
 
 const splittable = {
-  column: [Affine],
-  row: [Affine],
-  vocabulary: [Embedding, VocabularyHead],
-  features: [Embedding],
+  column: [nn.Affine],
+  row: [nn.Affine],
+  vocabulary: [nn.Embedding, nn.VocabularyHead],
+  features: [nn.Embedding],
   sequence: undefined,
   replicated: undefined,
-  mask: [Dropout],
+  mask: [nn.Dropout],
 } as const;
 
 /**
@@ -52,17 +36,20 @@ const splittable = {
  * @throws {TroupeError} `TENSOR_PLAN` for a rule that names no module, a module that two rules name, or one that its rule
  * cannot split
  */
-export function matchPlan(model: Module, plan: TensorPlan): Match[] {
-  const rules = Object.entries(plan).map(([pattern, rule]) => ({ pattern, rule, names: planTest(pattern) }));
+export function matchPlan(model: nn.Module, plan: nn.TensorPlan): Match[] {
+  const rules = Object.entries(plan).map(([pattern, rule]) => ({
+    pattern,
+    rule,
+    names: nn.planTest(pattern),
+  }));
   const used = new Set<string>();
   const matches: Match[] = [];
   for (const [name, module] of model.namedModules()) {
     const found = rules.filter(({ names }) => names(name));
     const [first, second] = found;
     if (first === undefined) continue;
-    if (second !== undefined) {
+    if (second !== undefined)
       throw planError(`one rule for ${name}`, `"${first.pattern}" and "${second.pattern}"`);
-    }
     used.add(first.pattern);
     checkKind(name, module, first.rule);
     checkUneven(name, first.rule);
@@ -76,7 +63,7 @@ export function matchPlan(model: Module, plan: TensorPlan): Match[] {
   return matches;
 }
 
-function checkKind(name: string, module: Module, rule: SplitRule): void {
+function checkKind(name: string, module: nn.Module, rule: nn.SplitRule): void {
   const kinds = splittable[rule.kind];
   if (kinds === undefined || kinds.some((kind) => module instanceof kind)) return;
   const wanted = kinds.map(({ name: kind }) => kind).join(" or ");
@@ -84,7 +71,7 @@ function checkKind(name: string, module: Module, rule: SplitRule): void {
 }
 
 /** An uneven split stays split on both sides: joining or dealing features does not cut the padding off. */
-function checkUneven(name: string, rule: SplitRule): void {
+function checkUneven(name: string, rule: nn.SplitRule): void {
   const joinsFeatures =
     (rule.kind === "column" && rule.output === "replicated") ||
     (rule.kind === "row" && rule.input !== "split");
@@ -96,8 +83,8 @@ function checkUneven(name: string, rule: SplitRule): void {
 }
 
 /** The module behind a map needs all of its outputs. */
-function checkBehind(name: string, module: Module, rule: SplitRule): void {
-  if (rule.kind !== "column" || !(module instanceof Affine) || module.behind === undefined) return;
+function checkBehind(name: string, module: nn.Module, rule: nn.SplitRule): void {
+  if (rule.kind !== "column" || !(module instanceof nn.Affine) || module.behind === undefined) return;
   throw planError(
     `nothing behind ${name}, of whose outputs each rank makes some`,
     `a ${module.behind.constructor.name}`,

@@ -1,10 +1,4 @@
-import {
-  type Communicator,
-  gatherFromGroup,
-  gatherSequence,
-  reduceScatterSequence,
-  scatterToGroup,
-} from "../../collectives/index.ts";
+import * as collectives from "../../collectives/index.ts";
 import type { Affine } from "../../nn/index.ts";
 import { ops, type Tensor } from "../../tensor/index.ts";
 
@@ -15,7 +9,7 @@ import { ops, type Tensor } from "../../tensor/index.ts";
  * Recomputation in Large Transformer Models"
  */
 export class SequenceRegion {
-  readonly group: Communicator;
+  readonly group: collectives.Communicator;
   /** The dim of positions in every activation. */
   readonly dim: number;
   /** Number of chunks in which gathers and scatters overlap the matrix product beside them; 1: no overlap. */
@@ -23,7 +17,7 @@ export class SequenceRegion {
   /** Positions added at the end, when the region was last entered, to make their number divide. */
   #numPadding = 0;
 
-  constructor(group: Communicator, dim: number, chunks: number) {
+  constructor(group: collectives.Communicator, dim: number, chunks: number) {
     this.group = group;
     this.dim = dim;
     this.chunks = chunks;
@@ -42,7 +36,7 @@ export class SequenceRegion {
     const length = x.shape[this.dim] ?? 0;
     const { size } = this.group;
     this.#numPadding = Math.ceil(length / size) * size - length;
-    return scatterToGroup(this.#padded(x), this.group, this.dim);
+    return collectives.scatterToGroup(this.#padded(x), this.group, this.dim);
   }
 
   /** @returns `run`, of which a second call, in backward, has the positions of the first */
@@ -65,12 +59,12 @@ export class SequenceRegion {
 
   /** Gathers all positions, in front of a split layer: each rank makes a part of their gradient, and the parts are summed. */
   gather(share: Tensor): Tensor {
-    return this.#unpadded(gatherSequence(share, this.group, this.dim));
+    return this.#unpadded(collectives.gatherSequence(share, this.group, this.dim));
   }
 
   /** Sums all ranks' parts behind a split layer, and keeps this rank's share. */
   reduceScatter(part: Tensor): Tensor {
-    return reduceScatterSequence(this.#padded(part), this.group, this.dim);
+    return collectives.reduceScatterSequence(this.#padded(part), this.group, this.dim);
   }
 
   /**
@@ -120,7 +114,7 @@ export class SequenceRegion {
 
   /** Gathers all positions: every rank computes alike from here on. */
   leave(share: Tensor): Tensor {
-    return this.#unpadded(gatherFromGroup(share, this.group, this.dim));
+    return this.#unpadded(collectives.gatherFromGroup(share, this.group, this.dim));
   }
 
   /** Number of chunks for each of `shares` shares of the positions: one if they do not divide. */

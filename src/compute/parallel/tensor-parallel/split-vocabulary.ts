@@ -1,22 +1,13 @@
 import { type Communicator, copyToGroup, gatherFromGroup, reduceFromGroup } from "../../collectives/index.ts";
-import {
-  addedTo,
-  type ClassShare,
-  type Embedding,
-  lastPositions,
-  linearCrossEntropy,
-  type Parameter,
-  type VocabularyHead,
-  wrapForward,
-} from "../../nn/index.ts";
+import * as nn from "../../nn/index.ts";
 import { ops, scope, type Tensor } from "../../tensor/index.ts";
 import { AlikeInputs } from "./alike-inputs.ts";
 import type { SequenceRegion } from "./sequence-region.ts";
 
 /** Wraps a token embedding split by words: each rank looks up the words it holds, zeros stand for the rest, sums join them. */
-export function wrapEmbedding(module: Embedding, group: Communicator): void {
+export function wrapEmbedding(module: nn.Embedding, group: Communicator): void {
   const inputs = new AlikeInputs(group);
-  wrapForward(module, (_, [ids]) =>
+  nn.wrapForward(module, (_, [ids]) =>
     scope(() => {
       // A planner traces the model alone, with weights that hold no memory.
       if (module.weight.tensor.device !== "meta") inputs.check(ids);
@@ -36,21 +27,21 @@ export function wrapEmbedding(module: Embedding, group: Communicator): void {
  * of a few numbers a row; only requested logits are gathered.
  */
 export function wrapHead(
-  module: VocabularyHead,
+  module: nn.VocabularyHead,
   input: "replicated" | "sequence",
   region: SequenceRegion,
 ): void {
   const { group } = region;
-  wrapForward(module, (_, [hidden, request = {}]) =>
+  nn.wrapForward(module, (_, [hidden, request = {}]) =>
     scope(() => {
       const { targets, loss, offsets, numPositions } = request;
       const gathered = input === "sequence" ? region.gather(hidden) : copyToGroup(hidden, group); // [B, T, D]
       const share = shareOf(module.weight, group);
       const { weight } = module;
-      const bias = addedTo(module.bias?.tensor, offsets && heldOffsets(offsets, weight, share));
+      const bias = nn.addedTo(module.bias?.tensor, offsets && heldOffsets(offsets, weight, share));
       if (targets !== undefined)
-        return linearCrossEntropy(gathered, weight.tensor, targets, { ...loss, bias }, share);
-      const logits = ops.linear(lastPositions(gathered, numPositions), weight.tensor, bias); // [B, kept, V / count]
+        return nn.linearCrossEntropy(gathered, weight.tensor, targets, { ...loss, bias }, share);
+      const logits = ops.linear(nn.lastPositions(gathered, numPositions), weight.tensor, bias); // [B, kept, V / count]
       return gatherFromGroup(logits, group, 2).narrow(2, 0, share.numClasses); // [B, kept, V]
     }),
   );
@@ -59,15 +50,15 @@ export function wrapHead(
 /** Offsets of the words that are here; zeros for padding. */
 function heldOffsets(
   offsets: Tensor,
-  { shape: [numHeld = 0] }: Parameter,
-  { first, numClasses }: ClassShare,
+  { shape: [numHeld = 0] }: nn.Parameter,
+  { first, numClasses }: nn.ClassShare,
 ): Tensor {
   const numHere = Math.max(0, Math.min(numHeld, numClasses - first));
   const here = offsets.narrow(0, Math.min(first, numClasses), numHere);
   return numHere === numHeld ? here : ops.cat([here, ops.zeros([numHeld - numHere], here.dtype)], 0);
 }
 
-function shareOf({ shape, split }: Parameter, group: Communicator): ClassShare {
+function shareOf({ shape, split }: nn.Parameter, group: Communicator): nn.ClassShare {
   const [numHeld = 0] = shape;
   return {
     first: group.rank * numHeld,

@@ -1,18 +1,5 @@
 import { type Communicator, copyToGroup } from "../../collectives/index.ts";
-import {
-  type Affine,
-  type ColumnRule,
-  Dropout,
-  type MaskRule,
-  type MaskSplit,
-  type Module,
-  type Parameter,
-  type PrefixHeads,
-  type SequenceRule,
-  type TensorPlan,
-  VocabularyHead,
-  wrapForward,
-} from "../../nn/index.ts";
+import * as nn from "../../nn/index.ts";
 import { scope, type Tensor } from "../../tensor/index.ts";
 import { mapTensors } from "../tape/map-tensors.ts";
 import { cutParameters } from "./cut-parameters.ts";
@@ -44,8 +31,8 @@ export interface TensorParallelOptions {
  * @throws {TroupeError} `TENSOR_PLAN` if the plan does not fit the model, `PARAMETER_SPLIT` if it does not divide
  */
 export function tensorParallel(
-  model: Module,
-  plan: TensorPlan,
+  model: nn.Module,
+  plan: nn.TensorPlan,
   group: Communicator,
   options: TensorParallelOptions = {},
 ): SequenceRegion | undefined {
@@ -71,9 +58,9 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
       break;
     }
     case "vocabulary":
-      if (match.module instanceof VocabularyHead) {
+      if (match.module instanceof nn.VocabularyHead)
         wrapHead(match.module, match.rule.input ?? between, region);
-      } else wrapEmbedding(match.module, group);
+      else wrapEmbedding(match.module, group);
       break;
     case "features":
       break; // its lookup is split by itself
@@ -91,7 +78,7 @@ function wrap(match: Match, region: SequenceRegion, sequence: boolean): void {
   }
 }
 
-function pieceMasked({ dim, size }: MaskRule, { rank: index, size: count }: Communicator): MaskSplit {
+function pieceMasked({ dim, size }: nn.MaskRule, { rank: index, size: count }: Communicator): nn.MaskSplit {
   const padding = size === undefined ? 0 : Math.ceil(size / count) * count - size;
   return { dim, index, count, padding };
 }
@@ -117,9 +104,9 @@ function splitOutputs(
 
 /** Splits prefixes by heads: each rank keeps those of its own heads, and their gradient. */
 function splitPrefix(
-  prefix: PrefixHeads,
-  { weight, outputDim }: Affine,
-  rule: ColumnRule,
+  prefix: nn.PrefixHeads,
+  { weight, outputDim }: nn.Affine,
+  rule: nn.ColumnRule,
   group: Communicator,
 ): void {
   const { numHeads, headWidth, table } = prefix;
@@ -132,7 +119,7 @@ function splitPrefix(
 }
 
 /** Behind a row that scatters positions, parameters see the gradient of a rank's own positions only. */
-function sumOutside({ bias, added, scale, behind }: Affine, region: SequenceRegion): void {
+function sumOutside({ bias, added, scale, behind }: nn.Affine, region: SequenceRegion): void {
   const factors = scale?.of === "outputs" ? scale.factors : undefined;
   for (const parameter of [bias, added?.up.weight, factors, ...(behind?.parameters() ?? [])])
     sumGradient(parameter, region.group);
@@ -140,28 +127,28 @@ function sumOutside({ bias, added, scale, behind }: Affine, region: SequenceRegi
 }
 
 /** The dropout of a row's inputs masks those that the rank has. */
-function maskFeatures({ added }: Affine, { rank: index, size: count }: Communicator): void {
+function maskFeatures({ added }: nn.Affine, { rank: index, size: count }: Communicator): void {
   if (added === undefined) return;
   const { shape, split } = added.down.weight;
   const padding = split === undefined ? 0 : (shape[1] ?? 0) * count - (split.logicalShape[1] ?? 0);
   for (const dropout of dropoutsIn(added.before)) dropout.split = { dim: -1, index, count, padding };
 }
 
-function maskPositions(module: Module | undefined, region: SequenceRegion): void {
+function maskPositions(module: nn.Module | undefined, region: SequenceRegion): void {
   for (const dropout of dropoutsIn(module)) dropout.split = positionsMasked(region);
 }
 
-function dropoutsIn(module: Module | undefined): Dropout[] {
-  return [...(module?.namedModules().values() ?? [])].filter((inner) => inner instanceof Dropout);
+function dropoutsIn(module: nn.Module | undefined): nn.Dropout[] {
+  return [...(module?.namedModules().values() ?? [])].filter((inner) => inner instanceof nn.Dropout);
 }
 
 /** Makes a module compute on the rank's share of the positions. */
-function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegion): void {
+function splitPositions(module: nn.Module, rule: nn.SequenceRule, region: SequenceRegion): void {
   const { group } = region;
   for (const parameter of module.parameters()) sumGradient(parameter, group);
   maskPositions(module, region);
   if (rule.input === "sequence" && rule.output === "sequence") return;
-  wrapForward(module, (forward, inputs) =>
+  nn.wrapForward(module, (forward, inputs) =>
     scope(() => {
       const [x, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
       const share = rule.input === "replicated" ? region.enter(x) : x;
@@ -172,7 +159,7 @@ function splitPositions(module: Module, rule: SequenceRule, region: SequenceRegi
 }
 
 /** The rank's share of the positions as a mask; the last ones may be padding. */
-function positionsMasked(region: SequenceRegion): MaskSplit {
+function positionsMasked(region: SequenceRegion): nn.MaskSplit {
   const { group, dim } = region;
   return {
     dim,
@@ -185,8 +172,8 @@ function positionsMasked(region: SequenceRegion): MaskSplit {
 }
 
 /** Makes a module compute on all positions, every rank alike, and keeps the rank's share of its result. */
-function gatherPositions(module: Module, region: SequenceRegion): void {
-  wrapForward(module, (forward, inputs) =>
+function gatherPositions(module: nn.Module, region: SequenceRegion): void {
+  nn.wrapForward(module, (forward, inputs) =>
     scope(() => {
       const [x, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
       const gathered = region.leave(x);
@@ -200,6 +187,6 @@ function gatherPositions(module: Module, region: SequenceRegion): void {
 }
 
 /** Sums a gradient that each rank has for its own positions over the ranks, within autograd. */
-function sumGradient(parameter: Parameter | null | undefined, group: Communicator): void {
+function sumGradient(parameter: nn.Parameter | null | undefined, group: Communicator): void {
   parameter?.readThrough((memory) => copyToGroup(memory, group));
 }

@@ -52,8 +52,7 @@ let owner = "";
 const tagIds = new Map<string, number>();
 
 /**
- * Charges everything that this thread allocates from now on to an owner, such as `rank-0`; several threads may have one
- * owner.
+ * Charges everything that this thread allocates from now on to an owner, such as `rank-0`; several threads may have one owner.
  * @param untagged - tag of memory outside every {@link tagMemory}
  */
 export function chargeThreadTo(name: string, untagged: string): void {

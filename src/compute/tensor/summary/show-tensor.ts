@@ -90,9 +90,7 @@ function floats(values: readonly number[]): string[] {
   return values.map((value) => (Number.isFinite(value) ? form(value) : other(value)));
 }
 
-function other(value: number): string {
-  return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
+const other = (value: number): string => (Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf");
 
 function short(value: number): string {
   return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : other(value);

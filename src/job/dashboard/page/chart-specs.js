@@ -36,121 +36,59 @@ const column =
     tables[table][name] ?? [];
 
 /** Colours of kinds of memory, the same in every run, from the bottom up; other kinds are grey and lowest. */
+// biome-ignore format: a list
 const memoryColours = /** @type {Record<string, string>} */ ({
-  parameters: "blue",
-  master: "sky",
-  optimizer: "green",
-  offload: "teal",
-  gradients: "vermilion",
-  activations: "ochre",
-  snapshot: "purple",
-  staging: "rose",
+  parameters: "blue", master: "sky", optimizer: "green", offload: "teal", gradients: "vermilion",
+  activations: "ochre", snapshot: "purple", staging: "rose",
 });
 const memoryOrder = Object.keys(memoryColours);
 
 /** The charts, in order. @type {readonly ChartSpec[]} */
+// biome-ignore format: a table, with a series on each line
 export const chartSpecs = [
-  {
-    id: "loss",
-    title: "Loss",
-    unit: () => "nats",
-    table: "steps",
-    format: loss,
-    series: () => [
-      { label: "each step", colour: "blue", look: "faint", values: column("steps", "lossNats") },
-      { label: "smoothed", colour: "blue", look: "line", values: smoothed("lossNats") },
-      { label: "held out", colour: "vermilion", look: "points", values: column("evaluations", "lossNats") },
-    ],
-  },
-  {
-    id: "gradient-norm",
-    title: "Gradient norm",
-    table: "steps",
-    format: significant,
-    fromZero: true,
-    series: () => [{ label: "norm", colour: "blue", look: "line", values: column("steps", "gradientNorm") }],
-  },
-  {
-    id: "learning-rate",
-    title: "Learning rate",
-    table: "steps",
-    format: significant,
-    fromZero: true,
-    series: () => [{ label: "rate", colour: "blue", look: "line", values: column("steps", "learningRate") }],
-  },
-  {
-    id: "throughput",
-    title: "Throughput",
-    unit: (tables) => (countsTokens(tables) ? "tokens/s" : "samples/s"),
-    table: "steps",
-    format: count,
-    fromZero: true,
-    isSteady: true,
-    series: (tables) => [
-      { label: "smoothed", colour: "blue", look: "line", values: throughput },
-      { label: "each step", colour: "blue", look: "faint", values: column("steps", rateOf(tables)) },
-    ],
-  },
-  {
-    id: "step-time",
-    title: "Step time",
-    table: "steps",
-    format: milliseconds,
-    fromZero: true,
-    isSteady: true,
-    series: () => [
-      { label: "compute", colour: "blue", look: "stack", values: computing },
-      { label: "exposed", colour: "vermilion", look: "stack", values: smoothed("exposedMs") },
-      { label: "data", colour: "ochre", look: "stack", values: smoothed("dataMs") },
-    ],
-  },
-  {
-    id: "overlap",
-    title: "Communication hidden",
-    table: "steps",
-    format: percent,
-    fromZero: true,
-    upTo: 1,
-    series: () => [
-      { label: "smoothed", colour: "green", look: "line", values: smoothed("overlap") },
-      { label: "each step", colour: "green", look: "faint", values: column("steps", "overlap") },
-    ],
-  },
-  {
-    id: "memory",
-    title: "Memory in tensors",
-    table: "memory",
-    format: bytes,
-    fromZero: true,
-    series: ({ memory }) =>
-      Object.keys(memory)
-        .filter((kind) => kind !== "step" && (memory[kind] ?? []).some((value) => value > 0))
-        .sort((a, b) => memoryOrder.indexOf(a) - memoryOrder.indexOf(b))
-        .map((kind) => ({
-          label: kind,
-          colour: memoryColours[kind] ?? "grey",
-          look: "stack",
-          values: column("memory", kind),
-        })),
-  },
-  {
-    id: "named-losses",
-    title: "Named losses",
-    unit: () => "nats",
-    table: "steps",
-    format: loss,
-    isRare: true,
-    series: (tables) => named(tables, "loss"),
-  },
-  {
-    id: "metrics",
-    title: "Metrics",
-    table: "steps",
-    format: significant,
-    isRare: true,
-    series: (tables) => named(tables, "metric"),
-  },
+  { id: "loss", title: "Loss", unit: () => "nats", table: "steps", format: loss, series: () => [
+    { label: "each step", colour: "blue", look: "faint", values: column("steps", "lossNats") },
+    { label: "smoothed", colour: "blue", look: "line", values: smoothed("lossNats") },
+    { label: "held out", colour: "vermilion", look: "points", values: column("evaluations", "lossNats") },
+  ] },
+  { id: "gradient-norm", title: "Gradient norm", table: "steps", format: significant, fromZero: true, series: () => [
+    { label: "norm", colour: "blue", look: "line", values: column("steps", "gradientNorm") },
+  ] },
+  { id: "learning-rate", title: "Learning rate", table: "steps", format: significant, fromZero: true, series: () => [
+    { label: "rate", colour: "blue", look: "line", values: column("steps", "learningRate") },
+  ] },
+  { id: "throughput", title: "Throughput", unit: (tables) => (countsTokens(tables) ? "tokens/s" : "samples/s"),
+    table: "steps", format: count, fromZero: true, isSteady: true, series: (tables) => [
+    { label: "smoothed", colour: "blue", look: "line", values: throughput },
+    { label: "each step", colour: "blue", look: "faint", values: column("steps", rateOf(tables)) },
+  ] },
+  { id: "step-time", title: "Step time", table: "steps", format: milliseconds, fromZero: true, isSteady: true, series: () => [
+    { label: "compute", colour: "blue", look: "stack", values: computing },
+    { label: "exposed", colour: "vermilion", look: "stack", values: smoothed("exposedMs") },
+    { label: "data", colour: "ochre", look: "stack", values: smoothed("dataMs") },
+  ] },
+  { id: "overlap", title: "Communication hidden", table: "steps", format: percent, fromZero: true, upTo: 1, series: () => [
+    { label: "smoothed", colour: "green", look: "line", values: smoothed("overlap") },
+    { label: "each step", colour: "green", look: "faint", values: column("steps", "overlap") },
+  ] },
+  { id: "memory", title: "Memory in tensors", table: "memory", format: bytes, fromZero: true, series: kindsOf },
+  { id: "named-losses", title: "Named losses", unit: () => "nats", table: "steps", format: loss, isRare: true,
+    series: (tables) => named(tables, "loss") },
+  { id: "metrics", title: "Metrics", table: "steps", format: significant, isRare: true, series: (tables) => named(tables, "metric") },
 ];
+
+/** A layer for each kind of memory. @param {Tables} tables @returns {readonly Series[]} */
+function kindsOf({ memory }) {
+  return Object.keys(memory)
+    .filter((kind) => kind !== "step" && (memory[kind] ?? []).some((value) => value > 0))
+    .sort((a, b) => memoryOrder.indexOf(a) - memoryOrder.indexOf(b))
+    .map((kind) => ({
+      label: kind,
+      colour: memoryColours[kind] ?? "grey",
+      look: "stack",
+      values: column("memory", kind),
+    }));
+}
 
 /** Time of a step not spent waiting for other ranks or for data, smoothed. @param {Tables} tables */
 function computing(tables) {

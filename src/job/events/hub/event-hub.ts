@@ -104,10 +104,7 @@ export class EventHub {
     return () => this.#sinks.delete(guarded);
   }
 
-  /**
-   * Returns the events as an async iterator, starting with the latest ones.
-   * @throws {TroupeError} `OPTION`
-   */
+  /** Returns the events as an async iterator, starting with the latest ones. @throws {TroupeError} `OPTION` */
   events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
     const unknown = unknownNames(options, { kinds: true, sample: true, buffer: true });
     if (unknown !== undefined) throw new TroupeError("OPTION", { where: "events", ...unknown });

@@ -10,8 +10,7 @@ export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => un
 type AnyListener = (event: TroupeEvent) => unknown;
 
 /**
- * Listeners by kind of event. The first error of each, thrown or by a rejected promise, is reported; it keeps receiving
- * events.
+ * Listeners by kind of event. The first error of each, thrown or by a rejected promise, is reported; it keeps receiving events.
  */
 export class EventListeners {
   readonly #emitter = new EventEmitter<Record<EventKind, [TroupeEvent]>>();
@@ -29,19 +28,13 @@ export class EventListeners {
     return this.#emitter.eventNames().length > 0;
   }
 
-  /**
-   * Adds a listener.
-   * @throws {TroupeError} `OPTION` for an unknown kind, or a listener that is not a function
-   */
+  /** Adds a listener. @throws {TroupeError} `OPTION` for an unknown kind, or a listener that is not a function */
   on<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
     checkKinds("on", [kind]);
     this.#emitter.on(kind, this.#guard(listener as AnyListener));
   }
 
-  /**
-   * Adds a listener for the next such event only.
-   * @throws {TroupeError} as {@link on}
-   */
+  /** Adds a listener for the next such event only. @throws {TroupeError} as {@link on} */
   once<Kind extends EventKind>(kind: Kind, listener: EventListener<Kind>): void {
     checkKinds("once", [kind]);
     this.#emitter.once(kind, this.#guard(listener as AnyListener));

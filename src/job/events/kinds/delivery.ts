@@ -20,9 +20,8 @@ export interface MessageUndelivered {
 }
 
 /**
- * A sink, a listener or a subscriber threw an error, or its promise was rejected or has not settled. Reported once for
- * each, which keeps receiving events. A sink that failed again, or lost events, is reported once more when it is
- * closed.
+ * A sink, a listener or a subscriber threw an error, or its promise was rejected or has not settled. Reported once for each,
+ * which keeps receiving events. A sink that failed again, or lost events, is reported once more when it is closed.
  */
 export interface SubscriberFailed {
   readonly kind: "subscriber.failed";

@@ -25,10 +25,7 @@ interface LostHost {
   readonly error: ErrorReport;
 }
 
-/**
- * A host that the launcher has started ends: the head refuses it, it does not trust the head, or it cannot use its own
- * files.
- */
+/** A host that the launcher has started ends: the head refuses it, it does not trust the head, or it cannot use its own files. */
 export interface HostFailed extends LostHost {
   readonly kind: "host.failed";
 }

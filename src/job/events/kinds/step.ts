@@ -23,10 +23,7 @@ export interface StepFinished {
   readonly kind: "step.finished";
   /** Steps made so far, this one included. */
   readonly step: number;
-  /**
-   * The step's loss before the update: a mean over all ranks, weighted as the job says; for several named losses their
-   * sum.
-   */
+  /** The step's loss before the update: a mean over all ranks, weighted as the job says; for several named losses their sum. */
   readonly lossNats: number;
   /** Each loss by its name, where the job names them. */
   readonly losses?: Readonly<Record<string, number>> | undefined;

@@ -37,10 +37,9 @@ export interface BoundedWriterOptions {
 export type TellTrouble = (trouble: OutputFailed | OutputResumed) => void;
 
 /**
- * Writes complete pieces in order without blocking. Pieces that the output does not accept yet, because its reader is
- * slow or its disk is full, are held, up to 64 MiB, and tried again; beyond that new ones are dropped and counted. An
- * output whose reader has gone accepts no more. Held pieces are written when the process exits; a killed one loses
- * those of its last `everyMs`.
+ * Writes complete pieces in order without blocking. Pieces that the output does not accept yet, because its reader is slow or its
+ * disk is full, are held, up to 64 MiB, and tried again; beyond that new ones are dropped and counted. An output whose reader has
+ * gone accepts no more. Held pieces are written when the process exits; a killed one loses those of its last `everyMs`.
  */
 export class BoundedWriter {
   readonly #outlet: Outlet;

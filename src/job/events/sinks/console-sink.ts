@@ -42,8 +42,7 @@ const redrawMs = 100;
 /** Where nothing is redrawn, a line for each step would bury the rest. */
 const plainLineMs = 5000;
 /**
- * Anomalies that are only reported come by hundreds where a loss is nearly zero: a person needs only one of a kind per
- * minute.
+ * Anomalies that are only reported come by hundreds where a loss is nearly zero: a person needs only one of a kind per minute.
  */
 const anomalyPauseMs = 60_000;
 

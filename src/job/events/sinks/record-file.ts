@@ -24,10 +24,9 @@ export interface RecordFileOptions {
   /** Returns the first bytes of a new file. */
   readonly head?: () => Uint8Array;
   /**
-   * Whether another program creates its folder, which may be missing at first or later: opening the file is then tried
-   * again, like after any failure. Only the folder that was there first counts, since a folder in its place may be
-   * another run's: if the folder was moved, the file in it is continued. No link is followed in the file's place.
-   * Default: false.
+   * Whether another program creates its folder, which may be missing at first or later: opening the file is then tried again,
+   * like after any failure. Only the folder that was there first counts, since a folder in its place may be another run's: if the
+   * folder was moved, the file in it is continued. No link is followed in the file's place. Default: false.
    */
   readonly mayWait?: boolean;
 }
@@ -128,10 +127,7 @@ export class RecordFile implements Outlet {
     return dev === there?.dev && ino === there.ino;
   }
 
-  /**
-   * Checks that the folder that it waits for is still at its path.
-   * @throws ESTALE
-   */
+  /** Checks that the folder that it waits for is still at its path. @throws ESTALE */
   #checkFolder(): void {
     if (this.#isFolderThere()) return;
     const message = `ESTALE: ${dirname(this.#path)} is not the folder that the run has begun in`;
@@ -206,10 +202,7 @@ export class RecordFile implements Outlet {
   }
 }
 
-/**
- * Appends all bytes or none; throws where there is no room.
- * @returns the number of bytes
- */
+/** Appends all bytes or none; throws where there is no room. @returns the number of bytes */
 function begin(descriptor: number, sizeBytes: number, bytes: Uint8Array): number {
   try {
     for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at);

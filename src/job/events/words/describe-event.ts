@@ -174,9 +174,7 @@ function describeSubscriber(
   return `${subscriber} ${counts.join(" and ")}: ${error.message}`;
 }
 
-function entries(count: number): string {
-  return count === 1 ? "one entry" : `${count} entries`;
-}
+const entries = (count: number): string => (count === 1 ? "one entry" : `${count} entries`);
 
 function explain(error: ErrorReport): string {
   return error.actor === undefined ? error.message : `${error.message} (in ${error.actor})`;
@@ -215,17 +213,11 @@ export function describeCollective(collective: ReachedCollective | undefined): s
   return `, ${isWaiting ? "in" : "after"} ${name} #${sequence} of ${group}`;
 }
 
-function plain(text: string): Description {
-  return { text: printable(text), tone: "plain" };
-}
+const plain = (text: string): Description => ({ text: printable(text), tone: "plain" });
 
-function good(text: string): Description {
-  return { text: printable(text), tone: "good" };
-}
+const good = (text: string): Description => ({ text: printable(text), tone: "good" });
 
-function bad(text: string): Description {
-  return { text: printable(text), tone: "bad" };
-}
+const bad = (text: string): Description => ({ text: printable(text), tone: "bad" });
 
 const NAMES_SHOWN = 8;
 
@@ -295,6 +287,4 @@ const REASONS: Readonly<Record<EndReason, string>> = {
   "no-improvement": "done, the evaluation did not improve any more",
 };
 
-function whyEnded(reason: EndReason | undefined): string {
-  return reason === undefined ? "done" : REASONS[reason];
-}
+const whyEnded = (reason: EndReason | undefined): string => (reason === undefined ? "done" : REASONS[reason]);

@@ -1,13 +1,7 @@
 // The job of `troupe finetune` without a script: a task on data and a model, all found by name.
 
 import { Tensor } from "../../../compute/tensor/index.ts";
-import {
-  type Batch,
-  type Dataset,
-  loadTokenizer,
-  type TensorBatch,
-  tensorsIn,
-} from "../../../library/data/index.ts";
+import * as data from "../../../library/data/index.ts";
 import { families, familyOf, hasModel, type Task, type TaskModel } from "../../../library/models/index.ts";
 import { defineJob } from "../../index.ts";
 import { type AnyTask, type DynamicShapes, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
@@ -48,10 +42,10 @@ const withoutTexts: ReadonlySet<string> = new Set([
 ]);
 
 /** Number of samples in a batch, over which its mean is taken. */
-function numRows(batch: Batch): number {
+function numRows(batch: data.Batch): number {
   // A packed row has one segment per sample.
   if (batch.segments instanceof Tensor) return (batch.segments.shape[0] ?? 1) - 1;
-  const [first] = tensorsIn(batch);
+  const [first] = data.tensorsIn(batch);
   return first?.shape[0] ?? 1;
 }
 
@@ -117,7 +111,7 @@ function refuseOthers(given: Arguments): void {
 }
 
 // Each task has its own type of batch; here any may occur.
-type AnyDataset = Dataset<Batch, TaskFacts>;
+type AnyDataset = data.Dataset<data.Batch, TaskFacts>;
 
 export default defineJob({
   config: defaultArguments,
@@ -132,7 +126,7 @@ export default defineJob({
     return task.dataset(await task.read(place), {
       source: [given.datasetPath, given.datasetName].filter((word) => word !== "").join("/") || place,
       config: configOf(given),
-      ...(hasTexts && { tokenizer: await loadTokenizer(folder) }),
+      ...(hasTexts && { tokenizer: await data.loadTokenizer(folder) }),
       ...(seqLength > 0 && { length: seqLength }),
       ...((given.dynamicShapes || given.packing) && { dynamicShapes: shapesOf(given) }),
       seed,
@@ -146,9 +140,9 @@ export default defineJob({
     const given = setArgs(config);
     return taskModel(taskOf(given), configOf(given), facts);
   },
-  loss: (model: TaskModel, batch: TensorBatch, rank) => taskOf(getArgs()).loss(model, batch, rank),
+  loss: (model: TaskModel, batch: data.TensorBatch, rank) => taskOf(getArgs()).loss(model, batch, rank),
   weigh: (batch, config) => taskOf(args(config)).weigh?.(batch) ?? numRows(batch),
-  predict: (model: TaskModel, batch: TensorBatch) => taskOf(getArgs()).predict(model, batch),
+  predict: (model: TaskModel, batch: data.TensorBatch) => taskOf(getArgs()).predict(model, batch),
   optimizer: (parameters, config) => optimizerOf(parameters, args(config)),
   schedule: (optimizer, config, { numTrain }) => scheduleOf(optimizer, args(config), numTrain),
 });

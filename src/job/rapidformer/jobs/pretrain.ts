@@ -2,27 +2,8 @@
 // next token.
 
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import {
-  type Batch,
-  type Dataset,
-  type DocumentEnds,
-  type SampleRecord,
-  type Samples,
-  sampleDataset,
-  stack,
-  type TensorBatch,
-  t5Vocabulary,
-} from "../../../library/data/index.ts";
-import {
-  autoModel,
-  type Family,
-  families,
-  familyOf,
-  hasModel,
-  type ModelBatch,
-  type TaskModel,
-  type TextPlaces,
-} from "../../../library/models/index.ts";
+import * as data from "../../../library/data/index.ts";
+import * as models from "../../../library/models/index.ts";
 import { defineJob } from "../../index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
 import { expertsOf, unreadExperts } from "../experts.ts";
@@ -58,11 +39,11 @@ function fieldsOf(given: Arguments): Fields {
       "--pretrained-model-name-or-path, or --tokenizer-type with --num-layers, --hidden-size and --num-attention-heads",
       "neither",
     );
-  const isOf = ({ fillsSpans = false, heads }: Family) => {
+  const isOf = ({ fillsSpans = false, heads }: models.Family) => {
     if (tokenizerType === "GPT2BPETokenizer") return heads.causal_lm !== undefined;
     return given.vocabExtraIds > 0 ? fillsSpans : heads.pretraining !== undefined;
   };
-  return withArchitecture({ model_type: families().find(isOf)?.modelType }, given);
+  return withArchitecture({ model_type: models.families().find(isOf)?.modelType }, given);
 }
 
 /** The loss, and its parts if the model has experts. */
@@ -75,13 +56,13 @@ const inParts = ({ loss, losses }: CausalLoss) => losses ?? loss;
 
 /** The common type of all causal models. */
 interface CausalModel {
-  forward(inputIds: Tensor, asked: TextPlaces & { readonly targets: Tensor }): CausalLoss;
+  forward(inputIds: Tensor, asked: models.TextPlaces & { readonly targets: Tensor }): CausalLoss;
 }
 
-const causal = (model: TaskModel) => model as unknown as CausalModel;
+const causal = (model: models.TaskModel) => model as unknown as CausalModel;
 
 /** Rows of `length` + 1 tokens as one row, with separate documents. */
-function documentsIn(text: Tensor, ends: DocumentEnds): Batch {
+function documentsIn(text: Tensor, ends: data.DocumentEnds): data.Batch {
   const length = (text.shape[1] ?? 1) - 1;
   const { lossMask: _, ...row } = leftToRightRows(text.narrow(1, 0, length).contiguous(), ends);
   return { ...row, targets: text.narrow(1, 1, length).reshape([1, -1]) };
@@ -92,10 +73,10 @@ const tellsApart = ({ resetPositionIds, resetAttentionMask }: Arguments) =>
   resetPositionIds || resetAttentionMask;
 
 /** Whether the model predicts masked tokens and not the next ones. */
-const isMasked = (fields: Fields) => hasModel("pretraining", fields);
+const isMasked = (fields: Fields) => models.hasModel("pretraining", fields);
 
 /** Whether the model predicts masked spans, marked by sentinels. */
-const fillsSpans = (fields: Fields) => familyOf(fields)?.fillsSpans === true;
+const fillsSpans = (fields: Fields) => models.familyOf(fields)?.fillsSpans === true;
 
 const [ofMasks, ofBert, ofT5] = [["maskProb", "shortSeqProb"], ["bertBinaryHead"], ["decoderSeqLength"]];
 
@@ -123,7 +104,7 @@ interface Facts {
 
 export default defineJob({
   config: defaultArguments,
-  data: async (config, { seed }): Promise<Dataset<Batch, Facts>> => {
+  data: async (config, { seed }): Promise<data.Dataset<data.Batch, Facts>> => {
     const given = setArgs({ ...config, seed });
     refuseShapes(given, "pre-training, whose samples are of one length");
     const tokenizer = await getTokenizer(given);
@@ -146,8 +127,10 @@ export default defineJob({
         "a causal model, and a token that ends documents, with --reset-position-ids and --reset-attention-mask",
         isCausal ? "a vocabulary without one" : String(fields.model_type),
       );
-    if (given.numExperts > 0 && familyOf(fields)?.withExperts === undefined) {
-      const types = families().flatMap(({ withExperts, modelType }) => (withExperts ? [modelType] : []));
+    if (given.numExperts > 0 && models.familyOf(fields)?.withExperts === undefined) {
+      const types = models
+        .families()
+        .flatMap(({ withExperts, modelType }) => (withExperts ? [modelType] : []));
       throw argumentError(`--num-experts with ${types.join(", ")}`, String(fields.model_type));
     }
     refuseUnread(given, unreadExperts(given), "without --num-experts");
@@ -161,9 +144,9 @@ export default defineJob({
     // Without a config.json the vocabulary is Megatron's: it includes the tokens that the tokenizer adds to the file.
     const ownSize =
       isMasked(fields) && fields.vocab_size === undefined
-        ? t5Vocabulary(tokenizer, given.vocabExtraIds).size
+        ? data.t5Vocabulary(tokenizer, given.vocabExtraIds).size
         : undefined;
-    const vocabulary = fillsSpans(fields) ? t5Vocabulary(tokenizer, given.vocabExtraIds) : undefined;
+    const vocabulary = fillsSpans(fields) ? data.t5Vocabulary(tokenizer, given.vocabExtraIds) : undefined;
     const [train, validation, test] = vocabulary
       ? buildTrainValidTestDatasetsForT5({
           ...common,
@@ -203,13 +186,13 @@ export default defineJob({
           }
         : null,
     };
-    return sampleDataset<SampleRecord, Batch, Facts>({
+    return data.sampleDataset<data.SampleRecord, data.Batch, Facts>({
       facts,
       seed,
       shuffle: false,
-      splits: splits as unknown as Readonly<Record<string, Samples<SampleRecord>>>,
+      splits: splits as unknown as Readonly<Record<string, data.Samples<data.SampleRecord>>>,
       collate: (samples) => {
-        const batch = stack()(samples) as Batch;
+        const batch = data.stack()(samples) as data.Batch;
         return tellsApart(given) ? documentsIn(batch.text as Tensor, ends) : batch;
       },
       countTokens: ({ attentionMask, text, inputIds }) =>
@@ -225,13 +208,13 @@ export default defineJob({
     const fields = fieldsOf(given);
     const size = { vocab_size: fields.vocab_size ?? paddedVocabulary(vocabSize, given) };
     const masked = given.bertBinaryHead ? "pretraining" : "masked_lm";
-    const { withExperts } = familyOf(fields) ?? {};
+    const { withExperts } = models.familyOf(fields) ?? {};
     if (given.numExperts > 0 && withExperts)
-      return withExperts({ ...fields, ...size }, expertsOf(given)) as unknown as TaskModel;
-    if (fillsSpans(fields)) return autoModel("seq2seq_lm", { ...ofT5, ...fields, ...size });
-    return autoModel(isMasked(fields) ? masked : "causal_lm", { ...fields, ...size });
+      return withExperts({ ...fields, ...size }, expertsOf(given)) as unknown as models.TaskModel;
+    if (fillsSpans(fields)) return models.autoModel("seq2seq_lm", { ...ofT5, ...fields, ...size });
+    return models.autoModel(isMasked(fields) ? masked : "causal_lm", { ...fields, ...size });
   },
-  loss: (model: TaskModel, batch: TensorBatch) => {
+  loss: (model: models.TaskModel, batch: data.TensorBatch) => {
     const ignored = Number(getArgs().ignored ?? -1);
     const counted = (inputIds: Tensor, targets: Tensor) =>
       ignored < 0 ? targets : targets.maskedFill(inputIds.eq(ignored), -100);
@@ -240,7 +223,8 @@ export default defineJob({
       return inParts(causal(model).forward(inputIds, { targets: counted(inputIds, targets), ...places }));
     }
     if (batch.text === undefined) {
-      if (batch.decoderInputIds !== undefined) return model.forward(batch as ModelBatch).loss as Tensor;
+      if (batch.decoderInputIds !== undefined)
+        return model.forward(batch as models.ModelBatch).loss as Tensor;
       const { nextSentenceLabel, ...rows } = batch as Readonly<Record<string, Tensor>>;
       return model.forward(getArgs().bertBinaryHead ? { ...rows, nextSentenceLabel } : rows).loss as Tensor;
     }

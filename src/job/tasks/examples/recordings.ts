@@ -51,9 +51,7 @@ export async function readRecordings<E>(
   return eachSplit(splits, (of) => Promise.all(of.map(({ file, record }) => exampleIn(file, record))));
 }
 
-function isHeldOut(file: string): boolean {
-  return heldOut.test(basename(file));
-}
+const isHeldOut = (file: string): boolean => heldOut.test(basename(file));
 
 /** Recordings as input of a model. */
 export type RecordingTensors = {

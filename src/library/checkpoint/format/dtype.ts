@@ -1,16 +1,9 @@
 import type { SafetensorsDType } from "./safetensors-header.ts";
 
+// biome-ignore format: a list
 const spellings = {
-  float32: "F32",
-  float64: "F64",
-  bfloat16: "BF16",
-  float16: "F16",
-  int64: "I64",
-  int32: "I32",
-  int16: "I16",
-  int8: "I8",
-  uint8: "U8",
-  bool: "BOOL",
+  float32: "F32", float64: "F64", bfloat16: "BF16", float16: "F16", int64: "I64", int32: "I32",
+  int16: "I16", int8: "I8", uint8: "U8", bool: "BOOL",
 } as const satisfies Readonly<Record<string, SafetensorsDType>>;
 
 /** Name of a dtype as tensors have it. */

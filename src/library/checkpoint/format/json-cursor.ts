@@ -87,9 +87,8 @@ export class JsonCursor {
     this.#index = literal.lastIndex;
     const value = Number(match[0]);
     const isInteger = match[1] === undefined && match[2] === undefined;
-    if (!Number.isFinite(value) || (isInteger && !isHeld(match[0], value))) {
+    if (!Number.isFinite(value) || (isInteger && !isHeld(match[0], value)))
       throw this.#refusal("a number that a double holds", begin);
-    }
     return value;
   }
 
@@ -98,9 +97,8 @@ export class JsonCursor {
     this.#skipSpace();
     const begin = this.#index;
     const value = this.number();
-    if (!Number.isSafeInteger(value) || !/^\d+$/.test(this.#text.slice(begin, this.#index))) {
+    if (!Number.isSafeInteger(value) || !/^\d+$/.test(this.#text.slice(begin, this.#index)))
       throw this.#refusal("a whole number from 0 to 2^53 - 1", begin);
-    }
     return value;
   }
 

@@ -79,9 +79,8 @@ export function isFileName(name: string): boolean {
 export function encodeManifest({ state, files, tensors }: Manifest): string {
   const members: [string, string][] = [["formatVersion", `${formatVersion}`]];
   for (const [key, value] of Object.entries(state)) {
-    if (value !== undefined && !(key === "optimizer" && value === null)) {
+    if (value !== undefined && !(key === "optimizer" && value === null))
       members.push([key, JSON.stringify(value)]);
-    }
   }
   members.push(["files", objectOf(files, ({ crc32c, ...file }) => ({ ...file, crc32c: [...crc32c] }))]);
   members.push(["tensors", objectOf(tensors, (tensor) => tensor)]);
@@ -97,9 +96,8 @@ export function encodeManifest({ state, files, tensors }: Manifest): string {
  */
 export function parseManifest(bytes: Uint8Array, path: string): Manifest {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
-  if (seal(text) !== text || !Buffer.from(text).equals(bytes)) {
+  if (seal(text) !== text || !Buffer.from(text).equals(bytes))
     throw damagedManifest(path, "the bytes that were saved", "others");
-  }
   const cursor = new JsonCursor(text, path);
   const state: Record<string, JsonValue> = {};
   let version: number | undefined;
@@ -116,9 +114,8 @@ export function parseManifest(bytes: Uint8Array, path: string): Manifest {
     else state[key] = parseValue(cursor, 1);
   });
   cursor.end();
-  if (version === undefined || files === undefined || tensors === undefined) {
+  if (version === undefined || files === undefined || tensors === undefined)
     throw damagedManifest(path, "formatVersion, files and tensors", "only some of them");
-  }
   checkTensors(files, tensors, path);
   return { state: checkedState(state, path), files, tensors };
 }
@@ -157,12 +154,10 @@ function parseFiles(cursor: JsonCursor): Map<string, FileSums> {
       else if (key === "crc32c") sums = cursor.counts(Number.POSITIVE_INFINITY);
       else cursor.refuse('"sizeBytes", "chunkBytes", "crc32c" and "host" only');
     });
-    if (sizeBytes < 0 || chunkBytes < 1 || chunkBytes > maxChunkBytes) {
+    if (sizeBytes < 0 || chunkBytes < 1 || chunkBytes > maxChunkBytes)
       cursor.refuse(`sizeBytes and chunkBytes of at most ${maxChunkBytes} before this`);
-    }
-    if (sums.length !== Math.ceil(sizeBytes / chunkBytes) || sums.some((sum) => sum > 0xffffffff)) {
+    if (sums.length !== Math.ceil(sizeBytes / chunkBytes) || sums.some((sum) => sum > 0xffffffff))
       cursor.refuse(`a checksum for each chunk of ${name} before this`);
-    }
     files.set(name, { sizeBytes, chunkBytes, crc32c: Uint32Array.from(sums), ...(host && { host }) });
   });
   return files;
@@ -180,9 +175,8 @@ function parseTensors(cursor: JsonCursor): Map<string, LogicalTensor> {
       else if (key === "slices") cursor.array(() => slices.push(parseSlice(cursor)));
       else cursor.refuse('"dtype", "shape" and "slices" only');
     });
-    if (shape === undefined || !isDType(dtype) || tensorSizeBytes(dtype, shape) === undefined) {
+    if (shape === undefined || !isDType(dtype) || tensorSizeBytes(dtype, shape) === undefined)
       return cursor.refuse(`a dtype and a shape for ${JSON.stringify(name)} before this`);
-    }
     tensors.set(name, { dtype, shape, slices });
   });
   return tensors;
@@ -200,9 +194,8 @@ function parseSlice(cursor: JsonCursor): Slice {
     else if (key === "shape") shape = cursor.counts(maxRank);
     else cursor.refuse('"file", "entry", "offset" and "shape" only');
   });
-  if (file === undefined || entry === undefined || offset === undefined || shape === undefined) {
+  if (file === undefined || entry === undefined || offset === undefined || shape === undefined)
     return cursor.refuse("file, entry, offset and shape of a slice before this");
-  }
   return { file, entry, offset, shape };
 }
 
@@ -220,27 +213,24 @@ function checkTensors(
         throw damagedManifest(path, `slices within [${shape}] for ${label}`, got);
       }
     }
-    if (!coverOnce(slices, shape)) {
+    if (!coverOnce(slices, shape))
       throw damagedManifest(
         path,
         `slices that hold each element of ${label} once`,
         `${slices.length} others`,
       );
-    }
   }
 }
 
 function checkedState(state: Readonly<Record<string, JsonValue>>, path: string): TrainerState {
   for (const key of ["step", "seed", "samplesConsumed"]) {
     const value = state[key];
-    if (!Number.isSafeInteger(value) || Number(value) < 0) {
+    if (!Number.isSafeInteger(value) || Number(value) < 0)
       throw damagedManifest(path, `a whole number as ${key}`, JSON.stringify(value) ?? "none");
-    }
   }
   const { recentLosses = [] } = state;
-  if (!Array.isArray(recentLosses) || !recentLosses.every(Number.isFinite)) {
+  if (!Array.isArray(recentLosses) || !recentLosses.every(Number.isFinite))
     throw damagedManifest(path, "numbers as recentLosses", JSON.stringify(recentLosses));
-  }
   return { ...state, job: state.job ?? null, tokenizer: state.tokenizer ?? null } as unknown as TrainerState;
 }
 

@@ -312,6 +312,4 @@ export function torchFileError(path: string, expected: string, got: string): Tro
   });
 }
 
-function hex(opcode: string): string {
-  return `0x${opcode.charCodeAt(0).toString(16).padStart(2, "0")}`;
-}
+const hex = (opcode: string): string => `0x${opcode.charCodeAt(0).toString(16).padStart(2, "0")}`;

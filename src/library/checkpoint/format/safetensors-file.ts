@@ -99,13 +99,12 @@ function headerLength(prefix: Uint8Array, path: string, fileBytes: number, maxBy
   const length = new DataView(prefix.buffer).getBigUint64(0, true);
   const cap = Math.min(maxBytes, formatMaxHeaderBytes);
   if (length > BigInt(cap)) throw corrupt(path, `a header of at most ${cap} bytes`, String(length));
-  if (Number(length) > fileBytes - 8) {
+  if (Number(length) > fileBytes - 8)
     throw corrupt(
       path,
       `a header of ${length} bytes`,
       `${fileBytes - 8} bytes after its length, a truncated file`,
     );
-  }
   return Number(length);
 }
 

@@ -2,29 +2,11 @@ import { TroupeError } from "../../../errors/index.ts";
 import { JsonCursor } from "./json-cursor.ts";
 
 /** Bits per element of every safetensors dtype, in the reference writer's order. */
+// biome-ignore format: a list
 const dtypeBits = {
-  BOOL: 8,
-  F4: 4,
-  F6_E2M3: 6,
-  F6_E3M2: 6,
-  U8: 8,
-  I8: 8,
-  F8_E5M2: 8,
-  F8_E4M3: 8,
-  F8_E8M0: 8,
-  F8_E4M3FNUZ: 8,
-  F8_E5M2FNUZ: 8,
-  I16: 16,
-  U16: 16,
-  F16: 16,
-  BF16: 16,
-  I32: 32,
-  U32: 32,
-  F32: 32,
-  C64: 64,
-  F64: 64,
-  I64: 64,
-  U64: 64,
+  BOOL: 8, F4: 4, F6_E2M3: 6, F6_E3M2: 6, U8: 8, I8: 8, F8_E5M2: 8, F8_E4M3: 8, F8_E8M0: 8,
+  F8_E4M3FNUZ: 8, F8_E5M2FNUZ: 8, I16: 16, U16: 16, F16: 16, BF16: 16, I32: 32, U32: 32, F32: 32,
+  C64: 64, F64: 64, I64: 64, U64: 64,
 } as const;
 
 /** Name of a dtype in safetensors. */
@@ -56,10 +38,7 @@ const maxNumTensors = 1_000_000;
 const maxRank = 16;
 const dtypeOrder = Object.keys(dtypeBits);
 
-/**
- * Size of a tensor in bytes.
- * @returns undefined when it exceeds 2^53 - 1 or is not an integer
- */
+/** Size of a tensor in bytes. @returns undefined when it exceeds 2^53 - 1 or is not an integer */
 export function tensorSizeBytes(dtype: SafetensorsDType, shape: readonly number[]): number | undefined {
   let numElements = 1;
   for (const size of shape) {
@@ -149,9 +128,8 @@ function parseEntry(cursor: JsonCursor, name: string, path: string): TensorEntry
     else cursor.refuse('"dtype", "shape" and "data_offsets" only');
   });
   const [begin, end] = offsets ?? [];
-  if (dtype === undefined || shape === undefined || begin === undefined || end === undefined) {
+  if (dtype === undefined || shape === undefined || begin === undefined || end === undefined)
     throw corrupt(path, `dtype, shape and two data_offsets for tensor ${JSON.stringify(name)}`, "fewer");
-  }
   if (!isDType(dtype)) {
     const known = dtypeOrder.join(", ");
     throw corrupt(

@@ -67,9 +67,8 @@ async function writeTensor(file: FileSink, entry: TensorEntry, source: TensorSou
     if (sizeBytes > expectedBytes) break;
     await file.append(part);
   }
-  if (sizeBytes !== expectedBytes) {
+  if (sizeBytes !== expectedBytes)
     throw wrongSource(entry, sizeBytes > expectedBytes ? "more" : String(sizeBytes));
-  }
 }
 
 /** The parts in which a source returns its bytes. */

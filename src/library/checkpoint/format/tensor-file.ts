@@ -25,10 +25,7 @@ export abstract class TensorFile implements AsyncDisposable {
     this.#format = format;
   }
 
-  /**
-   * Returns a tensor's entry.
-   * @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name
-   */
+  /** Returns a tensor's entry. @throws {TroupeError} `SAFETENSORS_TENSOR` for an unknown name */
   entry(name: string): TensorEntry {
     const entry = this.tensors.get(name);
     if (entry !== undefined) return entry;

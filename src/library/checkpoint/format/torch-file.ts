@@ -15,16 +15,11 @@ import { TensorFile, type TensorPart } from "./tensor-file.ts";
 import { type ZipEntry, zipEntries } from "./zip-entries.ts";
 
 /** Dtypes of storages, by the names that `torch.save` gives them. */
+// biome-ignore format: a list
 const storageDTypes: Readonly<Record<string, SafetensorsDType>> = {
-  "torch.DoubleStorage": "F64",
-  "torch.FloatStorage": "F32",
-  "torch.HalfStorage": "F16",
-  "torch.BFloat16Storage": "BF16",
-  "torch.LongStorage": "I64",
-  "torch.IntStorage": "I32",
-  "torch.ShortStorage": "I16",
-  "torch.CharStorage": "I8",
-  "torch.ByteStorage": "U8",
+  "torch.DoubleStorage": "F64", "torch.FloatStorage": "F32", "torch.HalfStorage": "F16",
+  "torch.BFloat16Storage": "BF16", "torch.LongStorage": "I64", "torch.IntStorage": "I32",
+  "torch.ShortStorage": "I16", "torch.CharStorage": "I8", "torch.ByteStorage": "U8",
   "torch.BoolStorage": "BOOL",
 };
 
@@ -70,8 +65,7 @@ export class TorchFile extends TensorFile {
   /** Numbers and strings of the outermost dictionary, such as Megatron-LM's `checkpoint_version`. */
   readonly values: ReadonlyMap<string, number | string>;
   /**
-   * Keys of the outermost dictionary whose values are dictionaries: "model" in a training program's file; none in a
-   * model's own.
+   * Keys of the outermost dictionary whose values are dictionaries: "model" in a training program's file; none in a model's own.
    */
   readonly parts: ReadonlySet<string>;
 
@@ -109,8 +103,7 @@ export class TorchFile extends TensorFile {
 
   /**
    * Opens a file and reads its pickle; tensors are read on demand.
-   * @throws {TroupeError} `TORCH_FILE` for a file that is damaged, foreign, or would have to run code; the file
-   * system's errors
+   * @throws {TroupeError} `TORCH_FILE` for a file that is damaged, foreign, or would have to run code; the file system's errors
    */
   static async open(path: string): Promise<TorchFile> {
     const file = await SummedReader.open(path);
@@ -155,8 +148,7 @@ export class TorchFile extends TensorFile {
   }
 
   /**
-   * Reads the format before 1.6: five pickles, then each storage after its number of elements, in the order of the last
-   * pickle.
+   * Reads the format before 1.6: five pickles, then each storage after its number of elements, in the order of the last pickle.
    */
   static async #readLegacy(file: StoredFile): Promise<TorchFile> {
     const { path, sizeBytes } = file;
@@ -301,10 +293,7 @@ function isRowMajor(shape: readonly number[], strides: readonly number[]): boole
   return true;
 }
 
-/**
- * Copies a tensor's elements in row-major order.
- * @param bytes - from its first element to its last
- */
+/** Copies a tensor's elements in row-major order. @param bytes - from its first element to its last */
 function gathered(bytes: Uint8Array, { dtype, shape }: TensorEntry, strides: readonly number[]): Uint8Array {
   const item = tensorSizeBytes(dtype, [1]) as number;
   const result = new Uint8Array(tensorSizeBytes(dtype, shape) as number);

@@ -24,9 +24,8 @@ interface FilePart extends TensorPart {
 }
 
 /**
- * A checkpoint open for reading, as logical tensors, however slices and files store them. Its manifest, the sizes of
- * its files and their headers have been checked; the bytes of tensors are checked as they are read. Owns its files
- * until it is disposed.
+ * A checkpoint open for reading, as logical tensors, however slices and files store them. Its manifest, the sizes of its files
+ * and their headers have been checked; the bytes of tensors are checked as they are read. Owns its files until it is disposed.
  */
 export class Checkpoint implements AsyncDisposable {
   /** Its folder. */
@@ -99,10 +98,7 @@ export class Checkpoint implements AsyncDisposable {
     return this.manifest.tensors.has(name);
   }
 
-  /**
-   * Returns the manifest's entry for a tensor.
-   * @throws {TroupeError} `CHECKPOINT_TENSOR` where there is none
-   */
+  /** Returns the manifest's entry for a tensor. @throws {TroupeError} `CHECKPOINT_TENSOR` where there is none */
   entry(name: string): LogicalTensor {
     const tensor = this.manifest.tensors.get(name);
     if (tensor !== undefined) return tensor;
@@ -124,9 +120,8 @@ export class Checkpoint implements AsyncDisposable {
   async read<T extends Bytes>(name: string, into: T, box?: Box): Promise<T> {
     const { shape } = this.entry(name);
     const wanted = box ?? { offset: shape.map(() => 0), shape };
-    if (!liesIn(wanted, shape)) {
+    if (!liesIn(wanted, shape))
       throw this.#wrongTensor(name, `a box within [${shape}]`, `[${wanted.shape}] at [${wanted.offset}]`);
-    }
     if (!isBytes(into)) throw this.#wrongTensor(name, "a Tensor or a Uint8Array to read into", nameOf(into));
     this.#checkTarget(name, into, numelOf(wanted.shape) * sizeOfItem(this.entry(name).dtype));
     await this.#readBoxes(name, [{ ...wanted, at: 0 }], into);
@@ -156,8 +151,7 @@ export class Checkpoint implements AsyncDisposable {
   }
 
   /**
-   * Reads parts of several tensors into one memory, each as with {@link readStretches}; nearby parts of a file are read
-   * together.
+   * Reads parts of several tensors into one memory, each as with {@link readStretches}; nearby parts of a file are read together.
    */
   async readParts(parts: readonly TensorPart[], into: Bytes): Promise<void> {
     await this.#readFiles(
@@ -175,13 +169,12 @@ export class Checkpoint implements AsyncDisposable {
   async #readBoxes(name: string, boxes: readonly PlacedBox[], into: Bytes): Promise<void> {
     const { dtype, shape, slices } = this.entry(name);
     const itemBytes = sizeOfItem(dtype);
-    if (!Number.isInteger(itemBytes) && boxes.some((box) => numelOf(box.shape) < numelOf(shape))) {
+    if (!Number.isInteger(itemBytes) && boxes.some((box) => numelOf(box.shape) < numelOf(shape)))
       throw this.#wrongTensor(
         name,
         `the complete tensor, as an element of ${dtype} is not a multiple of a byte`,
         "a part",
       );
-    }
     await this.#readFiles(partsIn(slices, boxes, itemBytes), into);
   }
 
@@ -267,16 +260,13 @@ function nameOf(value: unknown): string {
 function partsIn(slices: readonly Slice[], boxes: readonly PlacedBox[], itemBytes: number): FilePart[] {
   return slices.flatMap((slice) => {
     const stretches: number[] = [];
-    for (const box of boxes) {
+    for (const box of boxes)
       eachCommonStretch(slice, box, (inSlice, inBox, count) => {
         stretches.push(inSlice * itemBytes, box.at + inBox * itemBytes, count * itemBytes);
       });
-    }
     const { file, entry: name } = slice;
     return stretches.length === 0 ? [] : [{ file, name, stretches: Float64Array.from(stretches) }];
   });
 }
 
-function sizeOfItem(dtype: LogicalTensor["dtype"]): number {
-  return (tensorSizeBytes(dtype, [8]) ?? 0) / 8;
-}
+const sizeOfItem = (dtype: LogicalTensor["dtype"]): number => (tensorSizeBytes(dtype, [8]) ?? 0) / 8;

@@ -29,10 +29,7 @@ export interface FolderContents extends ModelTexts, AsyncDisposable {
   readonly elsewhere: ReadonlySet<string>;
 }
 
-/**
- * Opens every file of a checkpoint.
- * @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file
- */
+/** Opens every file of a checkpoint. @throws {TroupeError} `CHECKPOINT_DAMAGED` naming the file */
 export async function openContents(folder: StoredFolder): Promise<FolderContents> {
   const { manifest, manifestBytes } = await readManifest(folder);
   checkName(folder, manifest);
@@ -83,9 +80,8 @@ async function readManifest(
   const path = `${folder.path}/${manifestName}`;
   try {
     await using file = await folder.openFile(manifestName);
-    if (file.sizeBytes > maxManifestBytes) {
+    if (file.sizeBytes > maxManifestBytes)
       throw damagedManifest(path, `at most ${maxManifestBytes} bytes`, String(file.sizeBytes));
-    }
     const bytes = new Uint8Array(file.sizeBytes);
     await file.read(oneStretch(0, bytes.length), bytes, { what: "the manifest" });
     return { manifest: parseManifest(bytes, path), manifestBytes: bytes.length };
@@ -116,17 +112,14 @@ async function openTensors(folder: StoredFolder, name: string, sums: FileSums): 
 
 async function readBytes(folder: StoredFolder, name: string, sums: FileSums): Promise<Uint8Array> {
   await using file = await folder.openFile(name);
-  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes) {
+  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes)
     throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
-  }
   const bytes = new Uint8Array(file.sizeBytes);
   await file.read(oneStretch(0, bytes.length), bytes, { sums, what: name });
   return bytes;
 }
 
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer).toString();
-}
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes.buffer).toString();
 
 /** Checks that the manifest's slices are entries of their files, with that dtype and shape. */
 function checkEntries(

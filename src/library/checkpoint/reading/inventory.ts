@@ -34,7 +34,7 @@ export async function listCheckpoints(place: CheckpointStorage | string): Promis
   const named = Object.entries(await namedIn(storage));
   const names = only === undefined ? await newestFirst(storage) : [only];
   const facts: CheckpointFacts[] = [];
-  for (const name of names) {
+  for (const name of names)
     facts.push({
       name,
       step: stepOf(name) ?? 0,
@@ -42,7 +42,6 @@ export async function listCheckpoints(place: CheckpointStorage | string): Promis
       named: named.flatMap(([as, { step }]) => (stepFolder(step) === name ? [as] : [])),
       ...(await weigh(storage, name, owner)),
     });
-  }
   return facts.sort((a, b) => b.step - a.step);
 }
 
@@ -57,12 +56,7 @@ export async function weigh(
     const run = runOf(checkpoint.state);
     const at = savedAt(checkpoint.state);
     const foreign = isForeign(checkpoint.state, owner);
-    return {
-      sizeBytes: checkpoint.sizeBytes,
-      ...(run && { run }),
-      ...(at && { savedAt: at }),
-      foreign,
-    };
+    return { sizeBytes: checkpoint.sizeBytes, ...(run && { run }), ...(at && { savedAt: at }), foreign };
   } catch (error) {
     if (!(error instanceof TroupeError)) throw error;
     return { sizeBytes: 0, foreign: false, damage: error };

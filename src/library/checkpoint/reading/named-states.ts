@@ -1,3 +1,4 @@
+import { TroupeError } from "../../../errors/index.ts";
 import { stepFolder, stepOf } from "../format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
@@ -27,6 +28,16 @@ export function isStateName(text: unknown): text is string {
     text !== "latest" &&
     stepOf(text) === undefined
   );
+}
+
+/** Checks a name that is about to be given. @throws {TroupeError} `OPTION` */
+export function checkStateName(where: string, name: string): void {
+  if (isStateName(name)) return;
+  throw new TroupeError("OPTION", {
+    where,
+    expected: "a name such as best: letters, digits, dots, _ and -, and not latest",
+    got: String(name),
+  });
 }
 
 /** The named checkpoints of a storage, by name; none if the file is invalid. */

@@ -39,9 +39,7 @@ function elsewhere(location: string): string | undefined {
   return near === location ? undefined : `did you mean ${near}?`;
 }
 
-function isRun(path: string): boolean {
-  return existsSync(join(path, ownerName));
-}
+const isRun = (path: string): boolean => existsSync(join(path, ownerName));
 
 function runsIn(path: string): string[] {
   return foldersIn(path)

@@ -1,6 +1,6 @@
-import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
+import { isThere } from "../../../errors/untrusted/index.ts";
 import { manifestName, type TrainerState } from "../format/manifest.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { openStorage } from "../open-storage.ts";
@@ -60,8 +60,8 @@ export async function placeOf(
   if (isS3(place)) return placeInS3(place);
   const path = resolve(place);
   const above = new LocalFolder(dirname(path));
-  if (await exists(join(path, manifestName))) return { storage: above, name: basename(path) };
-  const named = (await exists(path)) ? undefined : await folderNamed(above, basename(path));
+  if (await isThere(join(path, manifestName))) return { storage: above, name: basename(path) };
+  const named = (await isThere(path)) ? undefined : await folderNamed(above, basename(path));
   return named === undefined ? { storage: new LocalFolder(place) } : { storage: above, name: named };
 }
 
@@ -86,13 +86,6 @@ export async function newestFirst(storage: CheckpointStorage): Promise<string[]>
   });
   steps.sort((a, b) => Number(b.name === latest) - Number(a.name === latest) || b.step - a.step);
   return steps.map(({ name }) => name);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 function ofAnotherRun(path: string, state: TrainerState, owner: RunRecord | undefined): TroupeError {

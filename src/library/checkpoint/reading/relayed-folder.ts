@@ -25,10 +25,7 @@ export interface RelayedBytes {
   readonly readBytes: number;
 }
 
-/**
- * Reads stretches for another host.
- * @throws errors of opening and reading the file
- */
+/** Reads stretches for another host. @throws errors of opening and reading the file */
 export async function readForOthers(asked: RelayedRead): Promise<RelayedBytes> {
   const { path, file, stretches, sums, what } = asked;
   const { storage, name } = await placeOf(path);

@@ -114,8 +114,7 @@ export async function takeEmpty(storage: CheckpointStorage, run: RunRecord): Pro
 }
 
 /**
- * Refuses to empty a storage in which a step's folder has no manifest: it is no checkpoint, so a run must not remove
- * its files.
+ * Refuses to empty a storage in which a step's folder has no manifest: it is no checkpoint, so a run must not remove its files.
  * @throws {TroupeError} `CHECKPOINT_TAKEN` naming it
  */
 export async function refuseOthersFiles(storage: CheckpointStorage): Promise<void> {

@@ -68,9 +68,8 @@ async function damagesIn(
   } catch (error) {
     if (into.length <= CHUNK_BYTES) return [{ ...damageOf(error), tensor }];
     const damages: Damage[] = [];
-    for (let at = 0; at < into.length; at += CHUNK_BYTES) {
+    for (let at = 0; at < into.length; at += CHUNK_BYTES)
       damages.push(...(await damagesIn(checkpoint, tensor, begin + at, into.subarray(at, at + CHUNK_BYTES))));
-    }
     return damages;
   }
 }

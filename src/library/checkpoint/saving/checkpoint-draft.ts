@@ -87,9 +87,8 @@ export class CheckpointDraft implements AsyncDisposable {
   ): Promise<CheckpointDraft> {
     const { maxFileBytes = defaultMaxFileBytes, chunkBytes = CHUNK_BYTES } = options;
     if (!(maxFileBytes >= 1)) throw wrongOption("maxFileBytes", "at least 1", maxFileBytes);
-    if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > maxChunkBytes) {
+    if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > maxChunkBytes)
       throw wrongOption("chunkBytes", `a whole number from 1 to ${maxChunkBytes}`, chunkBytes);
-    }
     if (options.keep !== undefined) checkRule(options.keep);
     const files = new TensorFiles(plan, [weightsStem(plan), "optimizer"], { maxFileBytes, chunkBytes });
     const name = stepFolder(plan.step);
@@ -116,9 +115,8 @@ export class CheckpointDraft implements AsyncDisposable {
   }
 
   /**
-   * Writes the next bytes of a tensor. In each group, weights and optimizer, complete tensors follow each other in the
-   * plan's order (wider dtypes first). Call it again only after the promise is fulfilled; then the memory may be
-   * reused.
+   * Writes the next bytes of a tensor. In each group, weights and optimizer, complete tensors follow each other in the plan's
+   * order (wider dtypes first). Call it again only after the promise is fulfilled; then the memory may be reused.
    * @param entry - the tensor's name; for a part, its name in {@link order}
    * @throws {TroupeError} `SAFETENSORS_TENSOR` out of order; `CHECKPOINT_SAVE_FAILED` with the first cause
    */
@@ -197,9 +195,7 @@ export class CheckpointDraft implements AsyncDisposable {
   }
 }
 
-function textOf(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
-}
+const textOf = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 function wrongOption(name: string, expected: string, got: unknown): TroupeError {
   return new TroupeError("CHECKPOINT_OPTION", {

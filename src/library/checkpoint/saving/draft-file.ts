@@ -35,11 +35,10 @@ export class DraftFile {
     while (this.#dataBytes === this.entries[this.#next]?.end) this.#next += 1;
     if (sizeBytes === 0) return;
     const due = this.entries[this.#next];
-    if (due !== entry && this.#dataBytes <= entry.begin) {
+    if (due !== entry && this.#dataBytes <= entry.begin)
       throw due === undefined
         ? wrongSource(entry, "more")
         : outOfTurn(name, `bytes of ${JSON.stringify(due.name)}`);
-    }
     if (this.#dataBytes + sizeBytes > entry.end) throw wrongSource(entry, "more");
     const sink = await this.#begun(draft);
     await sink.append(bytes);
@@ -50,9 +49,8 @@ export class DraftFile {
   async finish(draft: StorageDraft): Promise<FileSums> {
     if (this.#sums !== undefined) return this.#sums;
     const missing = this.entries.find(({ end }) => end > this.#dataBytes);
-    if (missing !== undefined) {
+    if (missing !== undefined)
       throw wrongSource(missing, String(Math.max(0, this.#dataBytes - missing.begin)));
-    }
     return (await this.#begun(draft)).finish();
   }
 

@@ -42,10 +42,7 @@ export async function prune(storage: CheckpointStorage, rule: KeepRule, run?: Ru
   return { removed, failed };
 }
 
-/**
- * Lists the checkpoints that {@link prune} would remove.
- * @throws {TroupeError} as it does
- */
+/** Lists the checkpoints that {@link prune} would remove. @throws {TroupeError} as it does */
 export async function plannedPrune(
   storage: CheckpointStorage,
   { last, every }: KeepRule,
@@ -72,10 +69,7 @@ export async function plannedPrune(
   return planned;
 }
 
-/**
- * Checks a rule.
- * @throws {TroupeError} `CHECKPOINT_OPTION` for one that keeps nothing
- */
+/** Checks a rule. @throws {TroupeError} `CHECKPOINT_OPTION` for one that keeps nothing */
 export function checkRule({ last, every }: KeepRule): void {
   requireCount("keep.last", last);
   if (every !== undefined) requireCount("keep.every", every);

@@ -18,10 +18,7 @@ export interface Place {
   readonly sizeBytes: number;
 }
 
-/**
- * Finds the place of bytes in memory.
- * @throws {TroupeError} `TENSOR_DISPOSED`
- */
+/** Finds the place of bytes in memory. @throws {TroupeError} `TENSOR_DISPOSED` */
 export function placeOf(bytes: Bytes): Place {
   if (bytes instanceof Uint8Array) return { memory: bytes, offsetBytes: 0, sizeBytes: bytes.length };
   const { tensor, begin, numel } = bytes instanceof Tensor ? whole(bytes) : bytes;

@@ -20,9 +20,8 @@ const LOOK_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBL
 const unknownHolder: StorageHolder = { what: "another", pid: 0, host: "", takenAt: "" };
 
 /**
- * Locks a folder for one writer, by the kernel's lock on a file in it. The lock ends with its process, also after `kill
- * -9`, and other hosts see it where they share the file system. On a file system without locks, the folder counts as
- * locked.
+ * Locks a folder for one writer, by the kernel's lock on a file in it. The lock ends with its process, also after `kill -9`, and
+ * other hosts see it where they share the file system. On a file system without locks, the folder counts as locked.
  */
 export class FolderLock {
   /** As {@link StorageLock.hold}. */
@@ -74,10 +73,7 @@ export class FolderLock {
     }
   }
 
-  /**
-   * Unlocks the folder; idempotent.
-   * @param directory - a path of the folder, wherever it was moved
-   */
+  /** Unlocks the folder; idempotent. @param directory - a path of the folder, wherever it was moved */
   async release(directory: string): Promise<void> {
     if (this.#file.fd < 0) return;
     const path = join(directory, lockName);
@@ -92,10 +88,7 @@ export function holderNow(what: string, hold: string): StorageHolder {
   return { hold, what, pid: process.pid, mark: ownMark, host: hostname(), takenAt: new Date().toISOString() };
 }
 
-/**
- * The error for a locked storage.
- * @param holder - undefined where it has not yet written its name
- */
+/** The error for a locked storage. @param holder - undefined where it has not yet written its name */
 export function locked(location: string, holder: StorageHolder | undefined): TroupeError {
   const got =
     holder === undefined

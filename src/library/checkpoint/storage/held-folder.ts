@@ -5,8 +5,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import { holderAt, undefinedWhereAbsent } from "./folder-lock.ts";
 
 /**
- * Linux lists a process's open files here: a path through a folder's descriptor leads into that folder, wherever it was
- * moved.
+ * Linux lists a process's open files here: a path through a folder's descriptor leads into that folder, wherever it was moved.
  */
 const descriptors = "/proc/self/fd";
 
@@ -17,9 +16,8 @@ const statOpen = promisify(fstat);
 const dropped = new FinalizationRegistry<number>((descriptor) => closeSync(descriptor));
 
 /**
- * A folder that a writer holds open. Every change goes through {@link write}, which first checks that this folder is
- * still at its path. Changes then go to the open folder itself, so another folder that replaces it meanwhile is never
- * changed.
+ * A folder that a writer holds open. Every change goes through {@link write}, which first checks that this folder is still at its
+ * path. Changes then go to the open folder itself, so another folder that replaces it meanwhile is never changed.
  */
 export class HeldFolder {
   readonly #location: string;
@@ -55,8 +53,7 @@ export class HeldFolder {
   /**
    * Changes something in the folder.
    * @param act - receives a path of the folder
-   * @throws {TroupeError} `CHECKPOINT_MOVED` where another folder, or none, is at the path, or the lock is gone; errors
-   * of `act`
+   * @throws {TroupeError} `CHECKPOINT_MOVED` where another folder, or none, is at the path, or the lock is gone; errors of `act`
    */
   async write<T>(act: (root: string) => Promise<T>): Promise<T> {
     const root = await this.#root();

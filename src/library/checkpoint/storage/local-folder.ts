@@ -153,10 +153,7 @@ export class LocalFolder implements CheckpointStorage {
     return Buffer.from(bytes).toString();
   }
 
-  /**
-   * Adds a file to an existing folder, in place once it is durable.
-   * @param write - appends its bytes
-   */
+  /** Adds a file to an existing folder, in place once it is durable. @param write - appends its bytes */
   putFile(folder: string, name: string, write: (file: FileSink) => Promise<void>): Promise<void> {
     return this.#write((root) => replaceDurably(join(root, folder, name), write));
   }
@@ -306,10 +303,7 @@ function replacedName(entry: string): string | undefined {
   return entry.startsWith(replacedPrefix) ? entry.slice(replacedPrefix.length, -uuidLength - 1) : undefined;
 }
 
-/**
- * Replaces a text.
- * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where a folder has its name
- */
+/** Replaces a text. @throws {TroupeError} `CHECKPOINT_DIRECTORY` where a folder has its name */
 async function putText(parent: string, name: string, text: string): Promise<void> {
   const path = join(parent, name);
   try {
@@ -320,10 +314,7 @@ async function putText(parent: string, name: string, text: string): Promise<void
   }
 }
 
-/**
- * Checks that no folder has the name of a file of ours.
- * @throws {TroupeError} `CHECKPOINT_DIRECTORY`
- */
+/** Checks that no folder has the name of a file of ours. @throws {TroupeError} `CHECKPOINT_DIRECTORY` */
 async function refuseFolder(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (!found?.isDirectory()) return;

@@ -30,12 +30,11 @@ export interface StorageOptions {
 }
 
 /**
- * Stores checkpoints, each a folder of files with a plain name. A folder appears complete with its commit and
- * disappears at once. A writer locks the storage first; anyone may read.
+ * Stores checkpoints, each a folder of files with a plain name. A folder appears complete with its commit and disappears at once.
+ * A writer locks the storage first; anyone may read.
  *
- * Once locked, or opened with a lock's token, every method that changes anything, of the storage or of its drafts,
- * first checks that the lock is still in place. It throws `CHECKPOINT_MOVED` where the place was moved, removed or
- * taken by another.
+ * Once locked, or opened with a lock's token, every method that changes anything, of the storage or of its drafts, first checks
+ * that the lock is still in place. It throws `CHECKPOINT_MOVED` where the place was moved, removed or taken by another.
  */
 export interface CheckpointStorage {
   /** Its location, for messages. */
@@ -129,10 +128,7 @@ export interface StoredFolder {
   readonly name: string;
   /** For messages; a local folder's path. */
   readonly path: string;
-  /**
-   * Opens a file.
-   * @throws {TroupeError} `FILE_READ` for an unknown name
-   */
+  /** Opens a file. @throws {TroupeError} `FILE_READ` for an unknown name */
   openFile(name: string): Promise<StoredFile>;
 }
 

@@ -67,10 +67,7 @@ export class SummedReader implements StoredFile {
     this.sizeBytes = sizeBytes;
   }
 
-  /**
-   * Opens a file.
-   * @throws {TroupeError} `FILE_READ` for anything but a regular file, symbolic links too
-   */
+  /** Opens a file. @throws {TroupeError} `FILE_READ` for anything but a regular file, symbolic links too */
   static async open(path: string): Promise<SummedReader> {
     const { file, sizeBytes } = await native().openSummed(path);
     return new SummedReader(path, file, sizeBytes);

@@ -1,9 +1,11 @@
-import { TroupeError } from "../../../errors/index.ts";
 import { tensorSizeBytes } from "../../checkpoint/index.ts";
 import type { FairseqModel } from "../../models/index.ts";
+import { unsharedNames } from "../convert-error.ts";
 import { cut, type LazyTensor } from "../lazy-tensor.ts";
 
 type NamedTensors = ReadonlyMap<string, LazyTensor>;
+
+const bothHave = "names that FairSeq's model and Hugging Face's share";
 
 /** Whether these names are of a FairSeq model. Hugging Face's models have a shared embedding, a prefix, or other names. */
 export function looksLikeFairseq(names: Iterable<string>): boolean {
@@ -41,7 +43,7 @@ export function fromFairseq(tensors: NamedTensors, model: FairseqModel): Map<str
       found.set(own, tensor);
     }
   }
-  if (unknown.length > 0) throw unexpected(unknown);
+  if (unknown.length > 0) throw unsharedNames(bothHave, unknown);
   const [dtype = "F32"] = [...found.values()].map((tensor) => tensor.dtype);
   for (const [name, shape] of Object.entries(model.zeros)) found.set(name, zeros(dtype, shape));
   return found;
@@ -68,7 +70,7 @@ export async function toFairseq(
     if (copies.length === 0) unknown.push(name);
     for (const copy of copies) found.set(copy, tensor);
   }
-  if (unknown.length > 0) throw unexpected(unknown);
+  if (unknown.length > 0) throw unsharedNames(bothHave, unknown);
   return found;
 }
 
@@ -97,15 +99,4 @@ function separated([name, tensor]: [string, LazyTensor]): [string, LazyTensor][]
 function zeros(dtype: LazyTensor["dtype"], shape: readonly number[]): LazyTensor {
   const read = async () => new Uint8Array(tensorSizeBytes(dtype, shape) as number);
   return { dtype, shape, read };
-}
-
-function unexpected(names: readonly string[]): TroupeError {
-  const shown = names.slice(0, 4).join(", ");
-  return new TroupeError("CONVERT", {
-    where: "convert",
-    expected: "names that FairSeq's model and Hugging Face's share",
-    got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
-    hint: "does config.json describe this model, its head among its architectures?",
-    fields: { names },
-  });
 }

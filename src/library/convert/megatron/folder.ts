@@ -2,14 +2,7 @@ import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
 import { makeFolder } from "../../../errors/untrusted/index.ts";
-import {
-  type JsonObject,
-  pytorchMetadata,
-  SafetensorsFile,
-  type TensorFile,
-  TorchFile,
-  writeSafetensors,
-} from "../../checkpoint/index.ts";
+import * as checkpoints from "../../checkpoint/index.ts";
 import { findConfig, latestWord } from "../beside-config.ts";
 import type { ConvertSource } from "../convert-source.ts";
 import { formOf } from "../form-of.ts";
@@ -36,7 +29,7 @@ export function looksLikeMegatron(entries: readonly string[]): boolean {
  */
 export async function openMegatron(
   path: string,
-  given: { readonly config?: JsonObject | undefined; readonly version?: number | undefined },
+  given: { readonly config?: checkpoints.JsonObject | undefined; readonly version?: number | undefined },
 ): Promise<ConvertSource> {
   const { folder, iteration } = await iterationFolder(path);
   const config = given.config ?? (await findConfig("megatron", [folder, path, join(folder, "..")]));
@@ -89,7 +82,7 @@ export async function writeMegatron(
   });
   const iteration = String(source.step).padStart(7, "0");
   const metadata = {
-    ...pytorchMetadata,
+    ...checkpoints.pytorchMetadata,
     checkpoint_version: version.toFixed(1),
     iteration: String(source.step),
   };
@@ -99,7 +92,7 @@ export async function writeMegatron(
     const folder = join(path, `iter_${iteration}`, `mp_rank_${rank}`);
     makeFolder(folder);
     const tensors = [...shard.tensors].map(([name, tensor]) => ({ ...tensor, name: `model.${name}` }));
-    await writeSafetensors(join(folder, rankFileName), tensors, metadata);
+    await checkpoints.writeSafetensors(join(folder, rankFileName), tensors, metadata);
   }
   await writeFile(join(path, "config.json"), `${JSON.stringify(config, null, 2)}\n`, { flush: true });
   await writeFile(join(path, latestName), `${source.step}\n`, { flush: true });
@@ -121,23 +114,23 @@ async function iterationFolder(path: string): Promise<{ folder: string; iteratio
   return { folder: join(path, `iter_${word.padStart(7, "0")}`), iteration: Number(word) };
 }
 
-async function openRankFile(folder: string): Promise<SafetensorsFile | TorchFile> {
+async function openRankFile(folder: string): Promise<checkpoints.SafetensorsFile | checkpoints.TorchFile> {
   const entries = await readdir(folder);
   const name = [rankFileName, "model.safetensors"].find((candidate) => entries.includes(candidate));
-  if (name !== undefined) return SafetensorsFile.open(join(folder, name));
-  if (entries.includes(torchFileName)) return TorchFile.open(join(folder, torchFileName));
+  if (name !== undefined) return checkpoints.SafetensorsFile.open(join(folder, name));
+  if (entries.includes(torchFileName)) return checkpoints.TorchFile.open(join(folder, torchFileName));
   throw refusal(torchFileName, folder, "none", `or write ${rankFileName} beside it`);
 }
 
 /** The checkpoint's version; NaN if the file lacks it. */
-function versionOf(file: SafetensorsFile | TorchFile): number {
+function versionOf(file: checkpoints.SafetensorsFile | checkpoints.TorchFile): number {
   const values: ReadonlyMap<string, string | number> =
-    file instanceof TorchFile ? file.values : file.metadata;
+    file instanceof checkpoints.TorchFile ? file.values : file.metadata;
   return Number(values.get("checkpoint_version") ?? Number.NaN);
 }
 
 /** The model's tensors in a rank's file, by their names of 2022. */
-function tensorsOf(file: TensorFile): Map<string, LazyTensor> {
+function tensorsOf(file: checkpoints.TensorFile): Map<string, LazyTensor> {
   const names = [...file.tensors.keys()];
   const prefix = names.some((name) => name.startsWith("model.")) ? "model." : "";
   return new Map(

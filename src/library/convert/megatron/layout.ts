@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import type { MegatronModel, MegatronTensor } from "../../models/index.ts";
+import { convertError } from "../convert-error.ts";
 import { cut, joined, type LazyTensor, transposed, withRows } from "../lazy-tensor.ts";
 
 /** Tensors by name. */
@@ -12,6 +12,8 @@ export interface MegatronLayout {
   /** The `checkpoint_version`, which decides the order of rows of queries, keys and values. */
   readonly version: number;
 }
+
+const otherModel = "does config.json describe this model?";
 
 /** Megatron-LM rounds a vocabulary up to a multiple of this for each tensor-parallel rank. */
 const tokensDivisibleBy = 128;
@@ -77,13 +79,12 @@ export function joinFromMegatron(
     for (const name of tensors.keys()) {
       // The last pipeline stage has a copy of the embedding, for its output layer.
       if (known.has(`${pp} ${name}`) || name.startsWith("word_embeddings_for_head.")) continue;
-      throw new TroupeError("CONVERT", {
-        where: "convert",
-        expected: "tensors of the model that config.json describes",
-        got: JSON.stringify(name),
-        hint: "is it the right config.json?",
-        fields: { tensor: name },
-      });
+      throw convertError(
+        "tensors of the model that config.json describes",
+        JSON.stringify(name),
+        "is it the right config.json?",
+        { tensor: name },
+      );
     }
   }
   return result;
@@ -164,13 +165,12 @@ function asIn(tensor: LazyTensor, copy: LazyTensor | undefined, name: string): L
       (copy ?? absent(name, "the model to convert")).read(),
     ]);
     if (Buffer.compare(bytes, others) === 0) return bytes;
-    throw new TroupeError("CONVERT", {
-      where: "convert",
-      expected: `${name} to equal the other stack's, since Megatron-LM shares one`,
-      got: "other values",
-      hint: "write it as hf",
-      fields: { tensor: name },
-    });
+    throw convertError(
+      `${name} to equal the other stack's, since Megatron-LM shares one`,
+      "other values",
+      "write it as hf",
+      { tensor: name },
+    );
   };
   return { ...tensor, read };
 }
@@ -212,9 +212,7 @@ function nameOnStage(tensor: MegatronTensor, model: MegatronModel, layout: Megat
 }
 
 /** Some folders omit the prefix before GPT-2's stack. */
-function withoutPrefix(name: string): string {
-  return name.replace(/^transformer\./, "");
-}
+const withoutPrefix = (name: string): string => name.replace(/^transformer\./, "");
 
 function inverse(order: readonly number[]): number[] {
   const places = new Array<number>(order.length);
@@ -224,54 +222,28 @@ function inverse(order: readonly number[]): number[] {
   return places;
 }
 
-function range(length: number): number[] {
-  return Array.from({ length }, (_, index) => index);
-}
+const range = (length: number): number[] => Array.from({ length }, (_, index) => index);
 
 function absent(name: string, where: string): never {
-  throw new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `tensor ${JSON.stringify(name)} in ${where}`,
-    got: "none",
-    hint: "does config.json describe this model?",
-    fields: { tensor: name },
-  });
+  throw convertError(`tensor ${JSON.stringify(name)} in ${where}`, "none", otherModel, { tensor: name });
 }
 
 function checkLayout(model: MegatronModel, { tp, pp }: MegatronLayout): void {
   checkDivides("heads", model.numHeads, "tp", tp);
   if (model.isPipelined) checkDivides("layers", model.numLayers, "pp", pp);
-  else if (pp !== 1) refuseStages(pp);
-}
-
-function refuseStages(pp: number): never {
-  throw new TroupeError("CONVERT", {
-    where: "convert",
-    expected: "one pipeline stage for an encoder-decoder",
-    got: `pp ${pp}`,
-    hint: "use pp 1, with as many tp as divide the heads",
-    fields: { pp },
-  });
+  else if (pp !== 1) {
+    const hint = "use pp 1, with as many tp as divide the heads";
+    throw convertError("one pipeline stage for an encoder-decoder", `pp ${pp}`, hint, { pp });
+  }
 }
 
 function checkRows(value: LazyTensor, { there: name }: MegatronTensor, vocabSize: number): void {
   if ((value.shape[0] ?? 0) >= vocabSize) return;
-  throw new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `at least ${vocabSize} rows in ${name}, one per token`,
-    got: `${value.shape[0]}`,
-    hint: "does config.json describe this model?",
-    fields: { tensor: name },
-  });
+  const expected = `at least ${vocabSize} rows in ${name}, one per token`;
+  throw convertError(expected, `${value.shape[0]}`, otherModel, { tensor: name });
 }
 
 function checkDivides(what: string, size: number, axis: string, by: number): void {
   if (Number.isSafeInteger(by) && by >= 1 && size % by === 0) return;
-  throw new TroupeError("CONVERT", {
-    where: "convert",
-    expected: `${axis} to divide ${what}, ${size}`,
-    got: `${by}`,
-    hint: "choose a divisor",
-    fields: { size, by },
-  });
+  throw convertError(`${axis} to divide ${what}, ${size}`, `${by}`, "choose a divisor", { size, by });
 }

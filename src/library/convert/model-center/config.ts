@@ -107,10 +107,7 @@ async function familyByNames(
   const has = (part: string) => names.some((name) => name.includes(part));
   const types = familiesWith("modelCenter").map(({ modelType }) => modelType);
   const forms = await Promise.all(
-    types.map(async (type) => ({
-      type,
-      form: await formOf("modelCenter", where, { model_type: type }),
-    })),
+    types.map(async (type) => ({ type, form: await formOf("modelCenter", where, { model_type: type }) })),
   );
   const found = forms.find(({ form }) => form.matches(has, config));
   checkField(where, "config.json", found !== undefined, `of one of ${types.join(", ")}`, "other tensors");

@@ -1,5 +1,5 @@
-import { TroupeError } from "../../../errors/index.ts";
 import type { ModelCenterModel, ModelCenterTensor } from "../../models/index.ts";
+import { convertError, unsharedNames } from "../convert-error.ts";
 import { cut, joined, type LazyTensor, transposed } from "../lazy-tensor.ts";
 
 type NamedTensors = ReadonlyMap<string, LazyTensor>;
@@ -71,25 +71,17 @@ function agreeing(tensor: LazyTensor, copy: LazyTensor, name: string): LazyTenso
   const read = async () => {
     const [bytes, again] = [await tensor.read(), await copy.read()];
     if (Buffer.compare(bytes, again) === 0) return bytes;
-    throw new TroupeError("CONVERT", {
-      where: "convert",
-      expected: `${name} to equal its copy, as Hugging Face's model shares one tensor`,
-      got: "other values",
-      hint: "the two were trained separately, which Hugging Face's model cannot represent",
-      fields: { tensor: name },
-    });
+    throw convertError(
+      `${name} to equal its copy, as Hugging Face's model shares one tensor`,
+      "other values",
+      "the two were trained separately, which Hugging Face's model cannot represent",
+      { tensor: name },
+    );
   };
   return { ...tensor, read };
 }
 
 function refuse(names: readonly string[]): void {
-  if (names.length === 0) return;
-  const shown = names.slice(0, 4).join(", ");
-  throw new TroupeError("CONVERT", {
-    where: "convert",
-    expected: "exactly the tensors that ModelCenter's model and Hugging Face's share",
-    got: names.length > 4 ? `${shown}, and ${names.length - 4} more` : shown,
-    hint: "does config.json describe this model, its head among its architectures?",
-    fields: { names },
-  });
+  if (names.length > 0)
+    throw unsharedNames("exactly the tensors that ModelCenter's model and Hugging Face's share", names);
 }

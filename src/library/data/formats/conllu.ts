@@ -1,6 +1,4 @@
-import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
-import { noteFile } from "../noted-files.ts";
-import { exampleError, unreadable } from "./refusal.ts";
+import { exampleError, readText } from "./refusal.ts";
 
 /** A sentence and its words' tags. */
 export interface TaggedWords {
@@ -15,10 +13,7 @@ export interface TaggedWords {
  * @see https://universaldependencies.org/format.html
  */
 export async function readConllu(path: string): Promise<TaggedWords[]> {
-  noteFile(path);
-  const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
-    throw unreadable(path, cause);
-  });
+  const text = await readText(path);
   const sentences: TaggedWords[] = [];
   let words: string[] = [];
   let tags: string[] = [];

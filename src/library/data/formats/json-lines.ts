@@ -1,6 +1,4 @@
-import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
-import { noteFile } from "../noted-files.ts";
-import { exampleError, unreadable } from "./refusal.ts";
+import { exampleError, readText } from "./refusal.ts";
 
 /** A line of a file, as a record. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
@@ -10,10 +8,7 @@ export type JsonRecord = Readonly<Record<string, unknown>>;
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
  */
 export async function readJsonLines(path: string): Promise<JsonRecord[]> {
-  noteFile(path);
-  const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
-    throw unreadable(path, cause);
-  });
+  const text = await readText(path);
   const records: JsonRecord[] = [];
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() !== "") records.push(recordOf(line, `${path}:${index + 1}`));

@@ -1,12 +1,9 @@
-import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
-import { noteFile } from "../noted-files.ts";
 import { type JsonRecord, readJsonLines } from "./json-lines.ts";
 import { readParquet } from "./parquet.ts";
-import { exampleError, unreadable } from "./refusal.ts";
+import { exampleError, readText } from "./refusal.ts";
 
 /**
- * Reads the examples of a file as records, by its extension: `.parquet`, `.jsonl`, or a table whose first line names
- * the columns.
+ * Reads the examples of a file as records, by its extension: `.parquet`, `.jsonl`, or a table whose first line names the columns.
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
  */
 export async function readRecords(path: string): Promise<readonly JsonRecord[]> {
@@ -22,10 +19,7 @@ export type TableRow = Readonly<Record<string, string>>;
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` for a line of another number of columns
  */
 export async function readTable(path: string): Promise<TableRow[]> {
-  noteFile(path);
-  const text = await readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
-    throw unreadable(path, cause);
-  });
+  const text = await readText(path);
   const [head = "", ...lines] = text.replace(/^\uFEFF/, "").split(/\r?\n/);
   const names = head.split("\t");
   const rows: TableRow[] = [];

@@ -1,9 +1,8 @@
 import { fileFailure, TroupeError } from "../../../errors/index.ts";
+import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
+import { noteFile } from "../noted-files.ts";
 
-/**
- * The error for an invalid example.
- * @param place - file and line, or another name of the example
- */
+/** The error for an invalid example. @param place - file and line, or another name of the example */
 export function exampleError(place: string, expected: string, got: unknown): TroupeError {
   return new TroupeError("DATA_EXAMPLE", {
     where: "data",
@@ -22,5 +21,13 @@ export function unreadable(path: string, cause: unknown): TroupeError {
     got: fileFailure(cause),
     fields: { path },
     cause,
+  });
+}
+
+/** Reads a file of examples, and notes it as part of the data. @throws {TroupeError} as {@link unreadable} */
+export function readText(path: string): Promise<string> {
+  noteFile(path);
+  return readBoundedText(path, maxFileBytes.text).catch((cause: unknown) => {
+    throw unreadable(path, cause);
   });
 }

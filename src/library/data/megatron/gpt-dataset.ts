@@ -115,10 +115,7 @@ function samplesOf(
   };
 }
 
-/**
- * Reads the order from Megatron's files if they exist and fit; else computes it, and stores it if the folder can be
- * written.
- */
+/** Reads the order from Megatron's files if they exist and fit; else computes it, and stores it if the folder can be written. */
 function orderedSamples(
   data: IndexedDataset,
   name: SplitName,

@@ -100,9 +100,8 @@ export class IndexedDataset implements Disposable {
    */
   get(sequence: number, offset = 0, length = (this.lengths[sequence] ?? 0) - offset): Int32Array {
     const available = (this.lengths[sequence] ?? -1) - offset;
-    if (!(offset >= 0 && length >= 0 && length <= available)) {
+    if (!(offset >= 0 && length >= 0 && length <= available))
       throw new RangeError(`no ${length} tokens from ${offset} on in sequence ${sequence} of ${this.prefix}`);
-    }
     const size = bytesOf(this.dtype);
     const bytes = new Uint8Array(length * size);
     const position = (this.#pointers[sequence] as number) + offset * size;

@@ -83,7 +83,7 @@ export class IndexedWriter implements Disposable {
     const starts = [0];
     for (const length of this.#lengths) starts.push((starts.at(-1) as number) + length);
     const size = bytesOf(this.#dtype);
-    if (this.#format === "mmap") {
+    if (this.#format === "mmap")
       return Buffer.concat([
         mmapMagic,
         words([1]),
@@ -93,7 +93,6 @@ export class IndexedWriter implements Disposable {
         words(starts.slice(0, -1).map((start) => start * size)),
         words(this.#documents),
       ]);
-    }
     const numSequences = this.#lengths.length;
     return Buffer.concat([
       cachedMagic,
@@ -106,9 +105,7 @@ export class IndexedWriter implements Disposable {
   }
 }
 
-function words(values: readonly number[]): Buffer {
-  return Buffer.from(BigInt64Array.from(values, BigInt).buffer);
-}
+const words = (values: readonly number[]): Buffer => Buffer.from(BigInt64Array.from(values, BigInt).buffer);
 
 function tokenBytes(tokens: ArrayLike<number>, dtype: IndexedDType): Uint8Array {
   if (dtype === "int64") return Buffer.from(BigInt64Array.from(Array.from(tokens), BigInt).buffer);

@@ -20,10 +20,7 @@ export interface Part {
   readonly weight: number;
 }
 
-/**
- * Opens the datasets of `--data-path`, with their weights.
- * @throws {TroupeError} `DATA_OPTION`
- */
+/** Opens the datasets of `--data-path`, with their weights. @throws {TroupeError} `DATA_OPTION` */
 export function partsOf(
   dataPath: string | readonly (string | number)[],
 ): { prefix: string; weight: number }[] {

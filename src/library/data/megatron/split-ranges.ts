@@ -2,8 +2,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import { roundHalfEven } from "./numpy/random-state.ts";
 
 /**
- * The rule for the bounds of splits: Megatron-LM's of 2022, which Rapidformer uses, or Megatron-Core's. They round
- * differently.
+ * The rule for the bounds of splits: Megatron-LM's of 2022, which Rapidformer uses, or Megatron-Core's. They round differently.
  */
 export type DocumentSplitRule = "2022" | "core";
 

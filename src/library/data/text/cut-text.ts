@@ -36,6 +36,4 @@ function lastLegalCut(part: string, legalCuts: LegalCuts): number {
   return 0;
 }
 
-function isSpace(text: string, index: number): boolean {
-  return /\s/u.test(text.charAt(index));
-}
+const isSpace = (text: string, index: number): boolean => /\s/u.test(text.charAt(index));

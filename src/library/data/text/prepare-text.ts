@@ -40,17 +40,14 @@ export interface PreparedText {
 }
 
 /** `$TROUPE_CACHE`, else `troupe` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`). */
-function defaultCacheDir(): string {
-  return process.env.TROUPE_CACHE ?? userCache();
-}
+const defaultCacheDir = (): string => process.env.TROUPE_CACHE ?? userCache();
 
 /**
- * Encodes a text once: the tokens are stored in the cache folder under a name derived from the text's bytes and the
- * tokenizer, so that the next run only reads the text to recognize it. Several processes may do it at once. A damaged
- * cached file is made again.
- * @throws {TroupeError} errors of `resolveText`, `refuseBinary`, `loadTokenizer` and `Tokenizer.encode`; `DATA_CHANGED`
- * when the text changes meanwhile; `DATA_CACHE_FAILED` when the cache folder cannot be written, or another user could
- * write to it
+ * Encodes a text once: the tokens are stored in the cache folder under a name derived from the text's bytes and the tokenizer, so
+ * that the next run only reads the text to recognize it. Several processes may do it at once. A damaged cached file is made
+ * again.
+ * @throws {TroupeError} errors of `resolveText`, `refuseBinary`, `loadTokenizer` and `Tokenizer.encode`; `DATA_CHANGED` when the
+ *   text changes meanwhile; `DATA_CACHE_FAILED` when the cache folder cannot be written, or another user could write to it
  */
 export async function prepareText(options: TextOptions): Promise<PreparedText> {
   const files = await resolveText(options.source);

@@ -57,10 +57,7 @@ function windowsOf({ tokens, tokenizer, textSha256 }: PreparedText, options: Win
       numValidationTokens: windows.validation.end - windows.validation.begin,
       tokenizer,
     },
-    splits: {
-      train: { numSamples: windows.numTrainWindows },
-      validation: { numSamples: heldOut.length },
-    },
+    splits: { train: { numSamples: windows.numTrainWindows }, validation: { numSamples: heldOut.length } },
     batch: (split, position, numSamples) => {
       const begins =
         split === "train"

@@ -93,8 +93,7 @@ export async function* readText(files: readonly TextFile[]): AsyncGenerator<stri
 }
 
 /**
- * Refuses binary files, such as pictures and archives: those with a zero byte near their beginning, which is git's
- * rule.
+ * Refuses binary files, such as pictures and archives: those with a zero byte near their beginning, which is git's rule.
  * @param source - the files' source, in words
  * @throws {TroupeError} `DATA_UNREADABLE` naming the first and how many there are
  */

@@ -59,9 +59,8 @@ export function textWindows(
   const numTrainWindows = numWindows(train, length);
   const numValidationWindows = numWindows(validation, length);
   if (numTrainWindows === 0) throw tooShort("training", train, tokens.source, options);
-  if (numValidationWindows === 0 && validationFraction > 0) {
+  if (numValidationWindows === 0 && validationFraction > 0)
     throw tooShort("held-out", validation, tokens.source, options);
-  }
   const startOf = (sample: number): number => {
     if (order === "random") return train.begin + uniform(sample, train.end - train.begin - length, seed);
     const epoch = Math.floor(sample / numTrainWindows);
@@ -108,9 +107,8 @@ function checkOptions(length: number, seed: number, order: string, validationFra
     throw refuse("length", "a whole number of tokens above 0", length);
   if (!Number.isSafeInteger(seed)) throw refuse("seed", "a whole number", seed);
   if (order !== "random" && order !== "epoch") throw refuse("order", '"random" or "epoch"', order);
-  if (!(validationFraction >= 0 && validationFraction < 1)) {
+  if (!(validationFraction >= 0 && validationFraction < 1))
     throw refuse("validationFraction", "at least 0 and below 1", validationFraction);
-  }
 }
 
 function tooShort(

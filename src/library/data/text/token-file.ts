@@ -83,9 +83,7 @@ export async function verifiedNote(tokensPath: string): Promise<TokenFileNote | 
   }
 }
 
-function notePath(tokensPath: string): string {
-  return `${tokensPath}.json`;
-}
+const notePath = (tokensPath: string): string => `${tokensPath}.json`;
 
 async function replaceFile(path: string, write: (file: FileHandle) => Promise<void>): Promise<void> {
   const temporary = `${path}.tmp-${randomUUID()}`;

@@ -18,9 +18,8 @@ interface Letter {
 }
 
 /**
- * Finds the ranges of BERT tokens in their text, like Hugging Face's tokenizers: a piece from its first letter's
- * character to its last one's, an unknown word as one range. Removed accents and marks after the last letter are in no
- * token.
+ * Finds the ranges of BERT tokens in their text, like Hugging Face's tokenizers: a piece from its first letter's character to its
+ * last one's, an unknown word as one range. Removed accents and marks after the last letter are in no token.
  * @param tokens - of the text, in order
  * @param specials - special tokens that may occur in the text
  * @returns undefined where the tokens do not match the text's words

@@ -42,24 +42,22 @@ export class CharacterTokenizer implements Tokenizer {
    */
   constructor(characters: string) {
     this.#characters = Array.from(characters);
-    if (this.#characters.length === 0 || !characters.isWellFormed()) {
+    if (this.#characters.length === 0 || !characters.isWellFormed())
       throw new TroupeError("TOKENIZER_INVALID", {
         where: "character tokenizer",
         expected: "a well-formed, non-empty vocabulary",
         got: JSON.stringify(characters),
       });
-    }
     const codePoints = this.#characters.map((character) => character.codePointAt(0) as number);
     this.#tokens = new Int32Array(codePoints.reduce((a, b) => Math.max(a, b)) + 1).fill(-1);
     for (const [token, codePoint] of codePoints.entries()) {
-      if (this.#tokens[codePoint] !== -1) {
+      if (this.#tokens[codePoint] !== -1)
         throw new TroupeError("TOKENIZER_INVALID", {
           where: "character tokenizer",
           expected: "every character once",
           got: `${name(codePoint)} twice`,
           fields: { codePoint },
         });
-      }
       this.#tokens[codePoint] = token;
     }
     this.vocabSize = this.#characters.length;

@@ -24,10 +24,7 @@ export class Charsmap {
     this.#replacements = bytes.subarray(LENGTH_BYTES + numUnits * UNIT_BYTES);
   }
 
-  /**
-   * Returns the replacement of the first characters of `text`, as few of them as the table has; undefined where it has
-   * none.
-   */
+  /** Returns the replacement of the first characters of `text`, as few of them as the table has; undefined where it has none. */
   replacementOf(text: string): string | undefined {
     const [root = 0] = this.#units;
     let place = offsetOf(root);
@@ -57,14 +54,8 @@ const [LENGTH_BYTES, UNIT_BYTES] = [4, 4];
 const MAX_REPLACEMENT_BYTES = 256;
 const VALUE_BITS = 0x7fffffff;
 
-function labelOf(unit: number): number {
-  return (unit & 0x800000ff) >>> 0;
-}
+const labelOf = (unit: number): number => (unit & 0x800000ff) >>> 0;
 
-function offsetOf(unit: number): number {
-  return (unit >>> 10) << ((unit & 0x200) >>> 6);
-}
+const offsetOf = (unit: number): number => (unit >>> 10) << ((unit & 0x200) >>> 6);
 
-function endsKey(unit: number): boolean {
-  return (unit & 0x100) !== 0;
-}
+const endsKey = (unit: number): boolean => (unit & 0x100) !== 0;

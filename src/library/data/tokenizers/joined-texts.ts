@@ -98,12 +98,11 @@ function bare(numTexts: number): readonly Place[] {
 function placesOf(processor: PostProcessor | undefined, numTexts: number): readonly Place[] {
   if (processor === undefined) return bare(numTexts);
   const { type, processors = [], cls, sep } = processor;
-  if (type === "Sequence") {
+  if (type === "Sequence")
     return placesOf(
       processors.find((one) => one.type !== "ByteLevel"),
       numTexts,
     );
-  }
   if (type === "TemplateProcessing") return templated(processor, numTexts);
   if (cls === undefined || sep === undefined) return bare(numTexts);
   const [begin, end] = [cls[1], sep[1]];
@@ -133,9 +132,8 @@ function shares(lengths: readonly number[], room: number, truncation: Truncation
   const [first = 0, second = 0] = lengths;
   const excess = first + second - room;
   if (!(excess > 0)) return lengths;
-  if (truncation === "longest-first" && room >= 0) {
+  if (truncation === "longest-first" && room >= 0)
     return lengths.length === 1 ? [room] : longestFirst(first, second, room);
-  }
   const cut = truncation === "only-second" ? 1 : 0;
   const left = (lengths[cut] ?? 0) - excess;
   if (left > 0 && truncation !== "refuse") return cut === 0 ? [left, second] : [first, left];

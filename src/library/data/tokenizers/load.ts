@@ -1,7 +1,12 @@
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileFailure, TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
-import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
+import {
+  fileStatus,
+  isThere,
+  maxFileBytes,
+  parseBoundedJson,
+  readBoundedText,
+} from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import { CharacterTokenizer } from "./character.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
@@ -12,10 +17,7 @@ const endOfText = "<|endoftext|>";
 
 const bertSpecials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
-/**
- * Creates the tokenizer that `spec` describes.
- * @throws {TroupeError} `TOKENIZER_INVALID` for an invalid spec
- */
+/** Creates the tokenizer that `spec` describes. @throws {TroupeError} `TOKENIZER_INVALID` for an invalid spec */
 export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
   switch (spec.kind) {
     case "byte":
@@ -40,15 +42,15 @@ export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
  * @throws {TroupeError} `TOKENIZER_INVALID` where there is none of these
  */
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
-  if (!(await isDirectory(path))) return new HuggingFaceTokenizer(await readJson(path));
-  if (await exists(join(path, "tokenizer.json"))) return loadTokenizer(join(path, "tokenizer.json"));
-  if (await exists(join(path, "vocab.txt"))) return loadBertTokenizer(path);
+  if (!fileStatus(path)?.isDirectory()) return new HuggingFaceTokenizer(await readJson(path));
+  if (await isThere(join(path, "tokenizer.json"))) return loadTokenizer(join(path, "tokenizer.json"));
+  if (await isThere(join(path, "vocab.txt"))) return loadBertTokenizer(path);
   return loadGpt2Tokenizer({ vocabPath: join(path, "vocab.json"), mergesPath: join(path, "merges.txt") });
 }
 
 async function loadBertTokenizer(folder: string): Promise<Tokenizer> {
   const settings = join(folder, "tokenizer_config.json");
-  const { do_lower_case: lowercase = true } = (await exists(settings)) ? await readJson(settings) : {};
+  const { do_lower_case: lowercase = true } = (await isThere(settings)) ? await readJson(settings) : {};
   return loadWordPiece(join(folder, "vocab.txt"), { lowercase: lowercase === true, specials: bertSpecials });
 }
 
@@ -65,13 +67,12 @@ export async function loadGpt2Tokenizer(files: {
   const lines = (await readText(files.mergesPath)).split("\n");
   const merges = lines.filter((line, index) => line !== "" && !(index === 0 && line.startsWith("#version")));
   const malformed = merges.find((line) => line.split(" ").length !== 2);
-  if (malformed !== undefined) {
+  if (malformed !== undefined)
     throw new TroupeError("TOKENIZER_INVALID", {
       where: "tokenizer",
       expected: `two symbols a line in ${files.mergesPath}`,
       got: JSON.stringify(malformed.slice(0, 80)),
     });
-  }
   const byteLevel = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
   return new HuggingFaceTokenizer({
     version: "1.0",
@@ -115,20 +116,6 @@ async function readText(path: string): Promise<string> {
       cause,
     });
   }
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** Tokens are the 256 byte values of the UTF-8 text: needs no vocabulary and knows every file. */

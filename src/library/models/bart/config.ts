@@ -30,18 +30,11 @@ const bartFields = {
 } as const;
 
 /** Blenderbot 3B's defaults where they differ, as in transformers. */
+// biome-ignore format: a list
 const blenderbotDefaults = {
-  vocab_size: 8008,
-  max_position_embeddings: 128,
-  d_model: 2560,
-  encoder_layers: 2,
-  encoder_ffn_dim: 10240,
-  encoder_attention_heads: 32,
-  decoder_layers: 24,
-  decoder_ffn_dim: 10240,
-  decoder_attention_heads: 32,
-  pad_token_id: 0,
-  decoder_start_token_id: 1,
+  vocab_size: 8008, max_position_embeddings: 128, d_model: 2560, encoder_layers: 2, encoder_ffn_dim: 10240,
+  encoder_attention_heads: 32, decoder_layers: 24, decoder_ffn_dim: 10240, decoder_attention_heads: 32,
+  pad_token_id: 0, decoder_start_token_id: 1,
 };
 
 const families = {
@@ -67,12 +60,10 @@ export function bartConfig(given: Readonly<Record<string, unknown>> = {}): BartC
   const read = readConfig({ where, modelType: type }, bartFields, { ...defaults, ...given });
   const config = { ...read, model_type: type };
   const { d_model: width } = config;
-  for (const field of ["encoder_attention_heads", "decoder_attention_heads"] as const) {
+  for (const field of ["encoder_attention_heads", "decoder_attention_heads"] as const)
     checkField(where, field, width % config[field] === 0, `a divisor of d_model = ${width}`, config[field]);
-  }
-  for (const field of ["pad_token_id", "decoder_start_token_id"] as const) {
+  for (const field of ["pad_token_id", "decoder_start_token_id"] as const)
     checkField(where, field, config[field] !== null, "a token's id", config[field]);
-  }
   return config;
 }
 

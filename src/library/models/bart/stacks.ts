@@ -9,9 +9,7 @@ import type { BartConfig } from "./config.ts";
 const firstPositions = { bart: 2, blenderbot: 0 } as const;
 
 /** Whether norms come before the halves of a layer, and after the last layer; else after each half and the embedding. */
-function normsFirst({ model_type }: BartConfig): boolean {
-  return model_type === "blenderbot";
-}
+const normsFirst = ({ model_type }: BartConfig): boolean => model_type === "blenderbot";
 
 interface BartLayerShape {
   readonly numHeads: number;

@@ -60,9 +60,8 @@ export class BertForPreTraining extends EncoderWithHead<BertConfig> {
   override forward({ labels, nextSentenceLabel, ...batch }: PretrainingBatch): ModelOutputs {
     const hidden = this.encode(batch); // [B, T, D]
     const follows = this.cls.seq_relationship.forward(this.pool(hidden, batch)); // [B, 2]
-    if (labels === undefined || nextSentenceLabel === undefined) {
+    if (labels === undefined || nextSentenceLabel === undefined)
       return { predictionLogits: this.cls.forward(hidden, undefined), seqRelationshipLogits: follows };
-    }
     const words = this.cls.forward(hidden, labels);
     return { loss: words.add(crossEntropy(follows, nextSentenceLabel.reshape([-1]))) };
   }

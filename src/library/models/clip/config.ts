@@ -57,10 +57,7 @@ export type ClipConfig = ConfigOf<typeof clipFields> & {
 
 type Given = Readonly<Record<string, unknown>>;
 
-/**
- * Completes given fields with CLIP ViT-B/32's and checks them.
- * @throws {TroupeError} `MODEL_CONFIG`
- */
+/** Completes given fields with CLIP ViT-B/32's and checks them. @throws {TroupeError} `MODEL_CONFIG` */
 export function clipConfig(given: Given = {}): ClipConfig {
   const inFile = isConfigFile(given);
   const towers = ["text_config", "vision_config"];

@@ -262,7 +262,8 @@ export class CLIPModel extends nn.Module implements TaskModel {
    * this batch, or of the batches of all replicas, R of them.
    * @param replicas - ranks that compute this together, each on its batch of B: the mean of their losses is that of one rank with all
    *   batches. In a job's loss: `rank.axes.dp`
-   * @returns `loss`, `logitsPerImage` and `logitsPerText` [B, R·B], `imageEmbeds` and `textEmbeds` [B, E], of length 1
+   * @returns `loss`, unless there are more pictures than texts or fewer, `logitsPerImage` and `logitsPerText` [B, R·B],
+   *   `imageEmbeds` and `textEmbeds` [B, E], of length 1
    */
   override forward(
     { inputIds, pixelValues, attentionMask }: PicturesWithTexts,
@@ -278,13 +279,15 @@ export class CLIPModel extends nn.Module implements TaskModel {
     // With one replica one is the transpose of the other, with the same bits.
     const logitsPerImage =
       replicas.size === 1 ? logitsPerText.transpose(0, 1) : among(imageEmbeds, textEmbeds);
+    const outputs = { logitsPerImage, logitsPerText, imageEmbeds, textEmbeds };
     const numRows = inputIds.shape[0] ?? 0;
+    if (numRows !== pixelValues.shape[0]) return outputs;
     const own = arange(numRows, { dtype: "int64" }).add(replicas.index * numRows);
     const loss = nn
       .crossEntropy(logitsPerText, own)
       .add(nn.crossEntropy(logitsPerImage.contiguous(), own))
       .mul(0.5);
-    return { loss, logitsPerImage, logitsPerText, imageEmbeds, textEmbeds };
+    return { loss, ...outputs };
   }
 }
 

@@ -10,10 +10,7 @@ export function clipPlan(
 ): TensorPlan {
   return {
     ...(tower === "text"
-      ? {
-          "embeddings.token_embedding": vocabulary(),
-          final_layer_norm: sequence({ output: "replicated" }),
-        }
+      ? { "embeddings.token_embedding": vocabulary(), final_layer_norm: sequence({ output: "replicated" }) }
       : { post_layernorm: sequence({ output: "replicated" }) }),
     "encoder.start": sequence({ input: "replicated" }),
     ...below("encoder.layers.*", {

@@ -7,8 +7,5 @@ export interface NeoXModel {
   readonly ignored: RegExp;
 }
 
-/**
- * Maps the model of a Hugging Face config.json to GPT-NeoX's names.
- * @throws {TroupeError} `MODEL_CONFIG`
- */
+/** Maps the model of a Hugging Face config.json to GPT-NeoX's names. @throws {TroupeError} `MODEL_CONFIG` */
 export type NeoXForm = (config: Readonly<Record<string, unknown>>) => NeoXModel;

@@ -26,10 +26,7 @@ const gptJFields = {
 /** A GPT-J, by the field names of Hugging Face's config.json. */
 export type GPTJConfig = ConfigOf<typeof gptJFields>;
 
-/**
- * Completes given fields with those of the 6B model and checks them.
- * @throws {TroupeError} `MODEL_CONFIG`
- */
+/** Completes given fields with those of the 6B model and checks them. @throws {TroupeError} `MODEL_CONFIG` */
 export function gptJConfig(given: Readonly<Record<string, unknown>> = {}): GPTJConfig {
   const where = "GPTJConfig";
   const config = readConfig({ where, modelType: "gptj" }, gptJFields, given);

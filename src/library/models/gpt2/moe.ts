@@ -84,13 +84,12 @@ export class GPT2MoELMHeadModel extends nn.Module implements LanguageModel, nn.T
     const unknown = unknownNames(experts, expertNames);
     if (unknown !== undefined) throw new TroupeError("MODEL_CONFIG", { where: "ExpertConfig", ...unknown });
     const { auxiliaryWeight = 0.01 } = experts;
-    if (!(auxiliaryWeight >= 0)) {
+    if (!(auxiliaryWeight >= 0))
       throw new TroupeError("MODEL_CONFIG", {
         where: "ExpertConfig",
         expected: "auxiliaryWeight to be ≥ 0",
         got: `${auxiliaryWeight}`,
       });
-    }
     const init = nn.normal(0, config.initializer_range);
     this.config = config;
     this.auxiliaryWeight = auxiliaryWeight;

@@ -22,14 +22,13 @@ export function rowLoss(logits: Tensor, labels: Tensor, problemType: ProblemType
         ? "single_label_classification"
         : "multi_label_classification");
   const perRow = problem === "single_label_classification" ? 1 : numClasses;
-  if (labels.numel !== numRows * perRow) {
+  if (labels.numel !== numRows * perRow)
     throw new TroupeError("MODEL_INPUT", {
       where: "classifier",
       expected: `labels of [${perRow === 1 ? numRows : `${numRows}, ${perRow}`}] for a ${problem}`,
       got: `[${labels.shape}]`,
       fields: { problem, shape: labels.shape },
     });
-  }
   if (problem === "single_label_classification") return crossEntropy(logits, labels.reshape([-1]));
   const numbers = labels.to("float32").reshape(logits.shape);
   const given = logits.to("float32");

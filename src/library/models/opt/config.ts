@@ -35,10 +35,7 @@ const optFields = {
 /** An OPT, by the field names of Hugging Face's config.json. */
 export type OPTConfig = ConfigOf<typeof optFields> & { readonly word_embed_proj_dim: number };
 
-/**
- * Completes given fields with those of the 125M model and checks them.
- * @throws {TroupeError} `MODEL_CONFIG`
- */
+/** Completes given fields with those of the 125M model and checks them. @throws {TroupeError} `MODEL_CONFIG` */
 export function optConfig(given: Readonly<Record<string, unknown>> = {}): OPTConfig {
   const where = "OPTConfig";
   const read = readConfig({ where, modelType: "opt" }, optFields, given);

@@ -24,10 +24,7 @@ const vitFields = {
 /** A ViT by the field names of Hugging Face's config.json. */
 export type ViTConfig = ConfigOf<typeof vitFields>;
 
-/**
- * Completes given fields with ViT base's and checks them.
- * @throws {TroupeError} `MODEL_CONFIG`
- */
+/** Completes given fields with ViT base's and checks them. @throws {TroupeError} `MODEL_CONFIG` */
 export function vitConfig(given: Readonly<Record<string, unknown>> = {}): ViTConfig {
   const where = "ViTConfig";
   const config = readConfig({ where, modelType: "vit" }, vitFields, given);

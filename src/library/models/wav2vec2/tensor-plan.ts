@@ -24,11 +24,7 @@ export function speechPlan({
       final_layer_norm: sequence(),
       ...(adapter_attn_dim !== null &&
         do_stable_layer_norm &&
-        below("adapter_layer", {
-          norm: sequence(),
-          linear_1: column(),
-          linear_2: row(),
-        })),
+        below("adapter_layer", { norm: sequence(), linear_1: column(), linear_2: row() })),
     }),
     end: sequence({ output: "replicated" }),
   });

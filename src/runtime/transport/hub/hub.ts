@@ -366,13 +366,9 @@ function notRelayed(process: number): TroupeError {
 }
 
 /** Returns the bytes of a heartbeat: the time of sending on this process's clock. */
-function sentNow(): Uint8Array {
-  return new Uint8Array(new Float64Array([performance.now()]).buffer);
-}
+const sentNow = (): Uint8Array => new Uint8Array(new Float64Array([performance.now()]).buffer);
 
-function sentMsOf(bytes: Uint8Array<ArrayBuffer>): number {
-  return new Float64Array(bytes.buffer)[0] as number;
-}
+const sentMsOf = (bytes: Uint8Array<ArrayBuffer>): number => new Float64Array(bytes.buffer)[0] as number;
 
 function silent(ageMs: number): TroupeError {
   return new TroupeError("PEER_SILENT", {

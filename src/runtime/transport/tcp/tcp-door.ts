@@ -106,16 +106,14 @@ export class TcpDoor implements Door {
 }
 
 /**
- * Whether a caller has shown a trusted certificate in this call. A resumed session counts as authorized even if it began
- * without a certificate, so it is refused; Troupe's own calls resume none.
+ * Whether a caller has shown a trusted certificate in this call. Some versions of Node count a resumed session as authorized even
+ * if it began without a certificate, so it is refused; Troupe's own calls resume none.
  */
 function isTrusted(socket: TLSSocket): boolean {
   return socket.authorized && !socket.isSessionReused() && hasCertificate(socket);
 }
 
-function hasCertificate(socket: TLSSocket): boolean {
-  return Object.keys(socket.getPeerCertificate()).length > 0;
-}
+const hasCertificate = (socket: TLSSocket): boolean => Object.keys(socket.getPeerCertificate()).length > 0;
 
 /** Sends a caller the reason why its certificate is not trusted, and reads nothing from it. */
 function refuse(socket: TLSSocket): void {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { bytes, number } from "../flags.ts";
+import { addPlaceFlags } from "../serving-place.ts";
 import { convertCheckpoint } from "./convert.ts";
 import { inspectCheckpoint } from "./inspect.ts";
 import { joinCheckpoint } from "./join.ts";
@@ -71,13 +72,13 @@ export function addCheckpointCommand(program: Command): void {
     .option("--megatron-version <n>", "checkpoint_version, read or written: 0, 1, 2 or 3", number)
     .option("--json", "print one JSON object", false)
     .action(convertCheckpoint);
-  checkpoint
-    .command("serve")
-    .description("serve checkpoints to other programs on this machine, over HTTP")
-    .requiredOption("--dir <place>", "folder of the checkpoints, or s3://BUCKET/PREFIX")
-    .option("--socket <path>", "listen on a Unix socket that only this user can open")
-    .option("--port <n>", "listen on a port of 127.0.0.1, 0 for any free one; callers need the token", number)
-    .option("--token-file <path>", "file of the token, created if missing (default: DIR/.token)")
+  addPlaceFlags(
+    checkpoint
+      .command("serve")
+      .description("serve checkpoints to other programs on this machine, over HTTP")
+      .requiredOption("--dir <place>", "folder of the checkpoints, or s3://BUCKET/PREFIX"),
+    "DIR/.token",
+  )
     .option("--staging <size>", "most memory for tensors that wait for the disk (default: 4GiB)", bytes)
     .option("--keep-last <n>", "how many of the newest to keep (default: all)", number)
     .option("--keep-every <n>", "also keep those whose step is a multiple of this", number)

@@ -23,9 +23,8 @@ export async function convertCheckpoint(source: string, target: string, flags: C
     throw usage(`--to ${convertKinds.join(", ")}`, JSON.stringify(flags.to), "choose one of them");
   if ((tp ?? pp) !== undefined && to !== "megatron")
     throw usage("--tp and --pp with --to megatron", `--to ${to}`, "leave them out");
-  if (maxFileSize !== undefined && to !== "hf" && to !== "troupe") {
+  if (maxFileSize !== undefined && to !== "hf" && to !== "troupe")
     throw usage("--max-file-size with --to hf or troupe", `--to ${to}`, "leave it out");
-  }
   if (withOptimizer && to !== "safetensors")
     throw usage("--with-optimizer with --to safetensors", `--to ${to}`, "leave it out");
   if (version !== undefined && ![0, 1, 2, 3].includes(version))

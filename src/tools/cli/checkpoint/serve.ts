@@ -2,12 +2,11 @@ import { join } from "node:path";
 import { consoleSink, jsonLinesSink } from "../../../job/events/index.ts";
 import { CheckpointServer, CheckpointService, type CheckpointServiceOptions } from "../../service/index.ts";
 import { usage } from "../flags.ts";
+import { nextSignal } from "../next-signal.ts";
+import { checkPlace, type PlaceFlags } from "../serving-place.ts";
 
-interface ServeFlags {
+interface ServeFlags extends PlaceFlags {
   readonly dir: string;
-  readonly socket?: string;
-  readonly port?: number;
-  readonly tokenFile?: string;
   readonly staging?: number;
   readonly keepLast?: number;
   readonly keepEvery?: number;
@@ -20,13 +19,8 @@ const STANDARD_OUTPUT = 1;
 
 /** `troupe checkpoint serve --dir DIR`: serves until interrupted; ends after the saves that are being written. */
 export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
+  checkPlace(flags);
   const { dir, socket, port, idle } = flags;
-  if ((socket === undefined) === (port === undefined)) {
-    throw usage("--socket PATH or --port N", socket === undefined ? "neither" : "both", "choose one");
-  }
-  if (socket !== undefined && flags.tokenFile !== undefined) {
-    throw usage("--token-file with --port", "--socket", "a socket asks for no token");
-  }
   const isBucket = dir.startsWith("s3://");
   const tokenFile = flags.tokenFile ?? (isBucket ? undefined : join(dir, ".token"));
   if (port !== undefined && tokenFile === undefined)
@@ -57,19 +51,5 @@ function optionsOf({ staging, keepLast, keepEvery, verify }: ServeFlags): Checkp
     ...(staging !== undefined && { stagingBytes: staging }),
     ...(keepLast !== undefined && { keepLast }),
     ...(keepEvery !== undefined && { keepEvery }),
-  };
-}
-
-/** Waits for the first signal to end; a second of its kind ends the process at once. */
-function nextSignal(): Disposable & { readonly heard: Promise<void> } {
-  const { promise: heard, resolve } = Promise.withResolvers<void>();
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  const hear = () => resolve();
-  for (const signal of signals) process.once(signal, hear);
-  return {
-    heard,
-    [Symbol.dispose]() {
-      for (const signal of signals) process.off(signal, hear);
-    },
   };
 }

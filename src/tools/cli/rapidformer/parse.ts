@@ -11,11 +11,10 @@ export type TypedFlags = ReadonlyMap<string, Typed>;
 const byName = new Map(flags.flatMap((each) => [each.flag, ...each.also].map((name) => [plain(name), each])));
 
 /**
- * Parses Rapidformer's flags as its argparse does: `--lr 1e-3`, `--lr=1e-3`, with dashes or underscores; the last of
- * repeated flags wins. Skips blank arguments, which a shell makes of a backslash before a comment.
+ * Parses Rapidformer's flags as its argparse does: `--lr 1e-3`, `--lr=1e-3`, with dashes or underscores; the last of repeated
+ * flags wins. Skips blank arguments, which a shell makes of a backslash before a comment.
  * @param others - the runtime's own flags, for "did you mean"
- * @throws {TroupeError} `USAGE` for a value that the flag does not take, or for a flag that is refused, with its
- * replacement
+ * @throws {TroupeError} `USAGE` for a value that the flag does not take, or for a flag that is refused, with its replacement
  */
 export function parse(argv: readonly string[], others: readonly string[] = []): TypedFlags {
   const typed = new Map<string, Typed>();

@@ -139,10 +139,7 @@ function largest(ranks: number): string {
   return `on ${ranks} ranks there is room for ${layouts.map((tp) => `${tp} × ${ranks / tp}`).join(", ")}`;
 }
 
-const splitFlags = {
-  tp: "--tensor-model-parallel-size",
-  pp: "--pipeline-model-parallel-size",
-} as const;
+const splitFlags = { tp: "--tensor-model-parallel-size", pp: "--pipeline-model-parallel-size" } as const;
 
 /** Ranks that split each layer (tp), or the layers (pp); the runtime's own flag wins. */
 function splitOf(axis: keyof typeof splitFlags, typed: TypedFlags, others: readonly Given[]): number {
@@ -160,11 +157,7 @@ function batchOf(
   typed: TypedFlags,
   others: readonly Given[],
   ranks: number,
-): {
-  readonly batch: readonly Given[];
-  readonly accumulation: number | undefined;
-  readonly notice?: string;
-} {
+): { readonly batch: readonly Given[]; readonly accumulation: number | undefined; readonly notice?: string } {
   const [micro, size] = [typed.get("--micro-batch-size"), typed.get("--global-batch-size")];
   const split = splitOf("tp", typed, others) * splitOf("pp", typed, others);
   const replicas = Math.max(1, Math.floor(ranks / split));
@@ -315,8 +308,7 @@ function isIndexed(typed: TypedFlags): boolean {
 }
 
 /**
- * Translates the variables of Rapidformer's scripts into those that this package's launchers read, for one command per
- * host.
+ * Translates the variables of Rapidformer's scripts into those that this package's launchers read, for one command per host.
  * @throws {TroupeError} `USAGE`
  */
 export function launchVariables(environment: Environment): Readonly<Record<string, string>> {

@@ -55,10 +55,7 @@ function callsOf({ chunks }: StageShare, { blocks }: StageCosts): BlockCost[] {
   return [ROOT_BLOCK, ...chunks.flat()].map((block) => blocks[block] as BlockCost);
 }
 
-/**
- * Communication of the data-parallel group that computation does not hide, including the first block's, which nothing
- * hides.
- */
+/** Communication of the data-parallel group that computation does not hide, including the first block's, which nothing hides. */
 function exposedSeconds(share: StageShare, costs: StageCosts, link: Link, layout: Layout): number {
   const numReplicas = layout.ranks / (layout.tp * layout.pp);
   const reduce = layout.zero >= 2 ? ringSeconds : allReduceSeconds;

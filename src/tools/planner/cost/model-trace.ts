@@ -169,7 +169,7 @@ class Recorder {
       bindShapes(unit.values(), dtype),
     );
     this.#tape = new BlockTape(this.#hooks(new Set(leaves.flat())), ROOT, (unit) => leaves[unit] ?? []);
-    for (const [position, { module }] of blocks.entries()) {
+    for (const [position, { module }] of blocks.entries())
       nn.wrapForward(module, (inner, inputs) => {
         // Backward, which may run it again, casts nothing.
         const run = once((...args) =>
@@ -179,7 +179,6 @@ class Recorder {
         this.#close(position, inputs);
         return result as never;
       });
-    }
     meter.resetPeak();
     this.#since = meter.read();
   }
@@ -259,10 +258,7 @@ class Recorder {
   }
 }
 
-/**
- * Binds parameters to tensors without memory.
- * @returns those that are trained
- */
+/** Binds parameters to tensors without memory. @returns those that are trained */
 function bindShapes(parameters: Iterable<nn.Parameter>, dtype: DType): Tensor[] {
   const leaves: Tensor[] = [];
   for (const parameter of parameters) {

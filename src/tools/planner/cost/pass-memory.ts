@@ -114,10 +114,9 @@ function passBytes(
 }
 
 /**
- * Bytes of gradients during one backward: the root's flat gradient, which exists to the end, from the loss on if the
- * stage has the loss, else from its first call, which backward reaches last; the gradient of the block on its way to
- * the shard; the float32 sums of this and earlier micro-batches; and for the last micro-batch the reduced gradients in
- * their place.
+ * Bytes of gradients during one backward: the root's flat gradient, which exists to the end, from the loss on if the stage has
+ * the loss, else from its first call, which backward reaches last; the gradient of the block on its way to the shard; the float32
+ * sums of this and earlier micro-batches; and for the last micro-batch the reduced gradients in their place.
  */
 class GradientCourse {
   readonly #share: StageShare;

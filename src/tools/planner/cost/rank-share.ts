@@ -1,11 +1,4 @@
-import {
-  dealCalls,
-  type FlatBlock,
-  type Layout,
-  layoutBlock,
-  parseZeroLevel,
-  replicas,
-} from "../../../compute/parallel/index.ts";
+import * as parallel from "../../../compute/parallel/index.ts";
 import { numelOf } from "../../../compute/tensor/index.ts";
 import type { DeclaredParameter, ModelFacts } from "./model-facts.ts";
 import type { ModelTrace, TracedCall } from "./model-trace.ts";
@@ -25,7 +18,7 @@ export interface StageShare {
   /** Indices of its calls among the model's calls of blocks in forward. */
   readonly calls: readonly number[];
   /** The flat blocks of one of its ranks, the root first. */
-  readonly layouts: readonly FlatBlock[];
+  readonly layouts: readonly parallel.FlatBlock[];
   /** Flat blocks that each chunk calls, in forward order. */
   readonly chunks: readonly (readonly number[])[];
   /** Whether it has the embedding, and whether it has the loss. */
@@ -33,13 +26,13 @@ export interface StageShare {
 }
 
 /** Cuts a model into the share of one rank of each stage: by stage, by tensor-parallel part, by flat block. */
-export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
+export function shareOfStages(facts: ModelFacts, layout: parallel.Layout): StageShare[] {
   const { pp, tp, ranks, chunks: numChunks } = layout;
-  const zero = parseZeroLevel(layout.zero);
+  const zero = parallel.parseZeroLevel(layout.zero);
   const numReplicas = ranks / (pp * tp);
   const sizes = facts.blocks.map(({ parameters }) => sum(parameters.map(({ shape }) => numelOf(shape))));
   const costs = facts.calls.map((position) => sizes[position] as number);
-  const { virtualStageOf, stageAfter } = dealCalls(costs, pp * numChunks);
+  const { virtualStageOf, stageAfter } = parallel.dealCalls(costs, pp * numChunks);
   return Array.from({ length: pp }, (_, stage) => {
     const isHere = (virtualStage = 0) => virtualStage % pp === stage;
     const calls = [...facts.calls.keys()].filter((call) => isHere(virtualStageOf[call]));
@@ -59,12 +52,12 @@ export function shareOfStages(facts: ModelFacts, layout: Layout): StageShare[] {
       ...blocks.map((index) => facts.blocks[index] as ModelFacts["blocks"][number]),
     ];
     const layouts = units.map(({ name, parameters }, index) =>
-      layoutBlock(
+      parallel.layoutBlock(
         index,
         name,
         zero,
         parameters.map((parameter) => cut(parameter, tp)),
-        replicas(numReplicas),
+        parallel.replicas(numReplicas),
       ),
     );
     const chunks = Array.from({ length: numChunks }, (_, chunk) =>

@@ -88,8 +88,7 @@ function meanOf(calls: readonly TracedCall[], of: (call: TracedCall) => Work): W
 }
 
 /**
- * Bytes of an update: it reads and writes masters and state, reads the gradient and writes the parameters for the
- * computation.
+ * Bytes of an update: it reads and writes masters and state, reads the gradient and writes the parameters for the computation.
  */
 function updateBytes(scheme: ByteScheme): number {
   const master = scheme.master || scheme.compute;

@@ -1,10 +1,4 @@
-import {
-  type FlatBlock,
-  memberOf,
-  ownedRange,
-  piecesIn,
-  splittingOf,
-} from "../../../compute/parallel/index.ts";
+import * as parallel from "../../../compute/parallel/index.ts";
 import type { ByteScheme } from "./byte-scheme.ts";
 
 /** Bytes of a model's state on one rank, by the tags of the memory ledger. */
@@ -29,22 +23,22 @@ export type Residence = "process" | "device";
  * @param rank - of the world, where the groups that share the blocks are numbered
  */
 export function stateBytes(
-  layouts: readonly FlatBlock[],
+  layouts: readonly parallel.FlatBlock[],
   scheme: ByteScheme,
   residence: Residence,
   rank = 0,
 ): StateBytes {
   let [parameters, master, optimizer, gradients] = [0, 0, 0, 0];
   for (const layout of layouts) {
-    const range = ownedRange(layout, rank);
+    const range = parallel.ownedRange(layout, rank);
     const owned = range.end - range.begin;
     parameters += scheme.compute * heldElements(residence, rank, layout);
     master += layout.base ? 0 : scheme.master * owned;
     if (!layout.trainable) continue;
     // A range with only padding has no optimizer state.
-    optimizer += piecesIn(layout, range).length === 0 ? 0 : scheme.optimizer * owned;
+    optimizer += parallel.piecesIn(layout, range).length === 0 ? 0 : scheme.optimizer * owned;
     const gradient = layout.group.length === 1 ? scheme.ownGradient : scheme.reducedGradient;
-    gradients += gradient * (splittingOf(layout.zero).gradients ? owned : layout.numel);
+    gradients += gradient * (parallel.splittingOf(layout.zero).gradients ? owned : layout.numel);
   }
   return { parameters, master, optimizer, gradients };
 }
@@ -53,19 +47,20 @@ export function stateBytes(
  * Size of a save's copies of a rank's state, float32; of several equal copies of a block, one rank copies its own.
  * @param layouts - the rank's flat blocks, with padding
  */
-export function snapshotBytes(layouts: readonly FlatBlock[], scheme: ByteScheme, rank = 0): number {
+export function snapshotBytes(layouts: readonly parallel.FlatBlock[], scheme: ByteScheme, rank = 0): number {
   let total = 0;
   for (const layout of layouts) {
-    if (layout.base || !layout.counted || (layout.zero === 0 && memberOf(layout, rank) > 0)) continue;
-    const range = ownedRange(layout, rank);
-    const isOptimized = layout.trainable && piecesIn(layout, range).length > 0;
+    if (layout.base || !layout.counted || (layout.zero === 0 && parallel.memberOf(layout, rank) > 0))
+      continue;
+    const range = parallel.ownedRange(layout, rank);
+    const isOptimized = layout.trainable && parallel.piecesIn(layout, range).length > 0;
     total += (range.end - range.begin) * (4 + (isOptimized ? scheme.optimizer : 0));
   }
   return total;
 }
 
-function heldElements(residence: Residence, rank: number, layout: FlatBlock): number {
+function heldElements(residence: Residence, rank: number, layout: parallel.FlatBlock): number {
   const { zero, numel, sliceNumel } = layout;
-  if (residence === "device") return splittingOf(zero).parameters ? sliceNumel : numel;
-  return zero === 0 || memberOf(layout, rank) === 0 ? numel : 0;
+  if (residence === "device") return parallel.splittingOf(zero).parameters ? sliceNumel : numel;
+  return zero === 0 || parallel.memberOf(layout, rank) === 0 ? numel : 0;
 }

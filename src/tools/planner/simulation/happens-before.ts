@@ -20,12 +20,11 @@ export class HappensBefore {
 
   /** Notes the end of a block's gather on the ranks of a group. */
   gathered(ranks: readonly number[], step: number, block: number): void {
-    for (const rank of ranks) {
+    for (const rank of ranks)
       this.#demand(
         (this.#updated.get(placeOf(rank, block)) ?? 0) === step,
         () => `block ${block} to be updated ${step} times on rank ${rank} before it is gathered`,
       );
-    }
     for (const rank of ranks) this.#gathered.set(placeOf(rank, block), step);
   }
 
@@ -105,8 +104,6 @@ export class HappensBefore {
 }
 
 /** One number for a rank's block: a run has millions of events, and string keys would take most of its time. */
-function placeOf(rank: number, block: number): number {
-  return rank * MAX_BLOCKS + block;
-}
+const placeOf = (rank: number, block: number): number => rank * MAX_BLOCKS + block;
 
 const MAX_BLOCKS = 2 ** 16;

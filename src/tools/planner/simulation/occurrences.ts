@@ -33,10 +33,7 @@ export class Occurrences {
     else waiting.push(then);
   }
 
-  /**
-   * Counts one arrival of `count` at a rendezvous.
-   * @returns whether it was the last
-   */
+  /** Counts one arrival of `count` at a rendezvous. @returns whether it was the last */
   arrive(key: string, count: number): boolean {
     const arrived = (this.#arrived.get(key) ?? 0) + 1;
     if (arrived < count) this.#arrived.set(key, arrived);

@@ -1,9 +1,4 @@
-import {
-  type Layout,
-  type PipelineAction,
-  Prefetcher,
-  pipelineSchedule,
-} from "../../../compute/parallel/index.ts";
+import * as parallel from "../../../compute/parallel/index.ts";
 import { ROOT_BLOCK, type StageShare } from "../cost/rank-share.ts";
 
 /** A part of the computation: a layer, or the part before or after all layers. */
@@ -33,7 +28,7 @@ export type Operation =
 
 /** Inputs of {@link rankProgram}. */
 export interface ProgramShape {
-  readonly layout: Layout;
+  readonly layout: parallel.Layout;
   readonly share: StageShare;
   /** Bytes of each gathered block, by index. */
   readonly gatheredBytes: readonly number[];
@@ -50,7 +45,7 @@ export interface ProgramShape {
 export function rankProgram(shape: ProgramShape): readonly (readonly Operation[])[] {
   const { layout, share, gatheredBytes, prefetchBytes, numSteps } = shape;
   const operations: Operation[] = [];
-  const prefetcher = new Prefetcher<number>(
+  const prefetcher = new parallel.Prefetcher<number>(
     {
       start: (block) => {
         operations.push({ kind: "gather", block });
@@ -75,11 +70,11 @@ export function rankProgram(shape: ProgramShape): readonly (readonly Operation[]
   });
 }
 
-function actionsOf(layout: Layout, stage: number): readonly PipelineAction[] {
+function actionsOf(layout: parallel.Layout, stage: number): readonly parallel.PipelineAction[] {
   const { pp, schedule, accumulation, chunks: numChunks } = layout;
   if (pp > 1) {
     const shape = { numStages: pp, numMicroBatches: accumulation, numChunks };
-    return pipelineSchedule(schedule, stage, shape);
+    return parallel.pipelineSchedule(schedule, stage, shape);
   }
   return Array.from({ length: accumulation }, (_, microBatch) => microBatch).flatMap((microBatch) => [
     { kind: "forward" as const, microBatch, chunk: 0 },
@@ -90,18 +85,18 @@ function actionsOf(layout: Layout, stage: number): readonly PipelineAction[] {
 /** Goes through a stage's blocks like the block engine and its tape. */
 class StageWalk {
   readonly #shape: ProgramShape;
-  readonly #prefetcher: Prefetcher<number>;
+  readonly #prefetcher: parallel.Prefetcher<number>;
   readonly #operations: Operation[];
   /** Remaining backwards of each block in a step: after the last its gradient is complete. */
   readonly #rest = new Map<number, number>();
 
-  constructor(shape: ProgramShape, prefetcher: Prefetcher<number>, operations: Operation[]) {
+  constructor(shape: ProgramShape, prefetcher: parallel.Prefetcher<number>, operations: Operation[]) {
     this.#shape = shape;
     this.#prefetcher = prefetcher;
     this.#operations = operations;
   }
 
-  walk({ kind, microBatch, chunk }: PipelineAction): void {
+  walk({ kind, microBatch, chunk }: parallel.PipelineAction): void {
     const { pp, chunks } = this.#shape.layout;
     const place = chunk * pp + this.#shape.share.stage;
     const last = pp * chunks - 1;
@@ -126,10 +121,7 @@ class StageWalk {
     place > 0 ? across("send") : root("embedding");
   }
 
-  /**
-   * Counts a backward of a block.
-   * @returns whether it was the step's last
-   */
+  /** Counts a backward of a block. @returns whether it was the step's last */
   #isLast(block: number): boolean {
     const { layout, share } = this.#shape;
     const all = layout.accumulation * share.chunks.flat().filter((called) => called === block).length;

@@ -34,10 +34,7 @@ export function simulate(facts: ModelFacts, layout: Layout, options: SimulationO
   return runWorld(new SimulatedWorld(facts, layout, options));
 }
 
-/**
- * Runs every rank's program to its end.
- * @throws as {@link simulate}
- */
+/** Runs every rank's program to its end. @throws as {@link simulate} */
 export function runWorld(world: SimulatedWorld): Simulation {
   const ranks = new SimulatedRanks(world, new SimulatedShards(world));
   for (const rank of world.ranks) world.time.at(0, () => ranks.advance(rank));

@@ -29,12 +29,11 @@ export class SimulatedShards {
     const late = dpGroup.filter(({ updates }) => (updates[block] ?? 0) < step);
     let numLate = late.length;
     if (numLate === 0) this.#transfer(dpGroup, block, step);
-    for (const { rank: peer } of late) {
+    for (const { rank: peer } of late)
       occurrences.once(updatedKey(peer, step, block), () => {
         numLate -= 1;
         if (numLate === 0) this.#transfer(dpGroup, block, step);
       });
-    }
   }
 
   /** Reduces a block once all ranks of the group have its complete gradient, and then updates it. */

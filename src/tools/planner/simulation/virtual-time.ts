@@ -31,10 +31,7 @@ export class VirtualTime {
     events[index] = event;
   }
 
-  /**
-   * Runs all planned events, including those planned meanwhile.
-   * @returns their number
-   */
+  /** Runs all planned events, including those planned meanwhile. @returns their number */
   run(): number {
     let count = 0;
     for (let event = this.#next(); event !== undefined; event = this.#next()) {
@@ -65,6 +62,4 @@ export class VirtualTime {
   }
 }
 
-function isBefore(a: Event, b: Event): boolean {
-  return a.atS < b.atS || (a.atS === b.atS && a.order < b.order);
-}
+const isBefore = (a: Event, b: Event): boolean => a.atS < b.atS || (a.atS === b.atS && a.order < b.order);

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Refused } from "../../../job/http.ts";
 import { type JsonObject, parseJsonObject } from "../../../library/checkpoint/index.ts";
 
+/** Enough for the facts of a checkpoint. */
 const maxJsonBytes = 1 << 20;
 
 /** The content of a request; its length is known before any of it is read. */
@@ -46,17 +47,22 @@ export class Content {
     socket.setTimeout(0).off("timeout", silent);
   }
 
-  /** Reads a small JSON object; empty without content. @throws {Refused} 413, 415 @throws {TroupeError} `JSON_INVALID` */
-  async json(): Promise<JsonObject> {
+  /**
+   * Reads a JSON object; empty without content.
+   * @param maxBytes - the longest content that is read. Default: 1 MiB
+   * @throws {Refused} 413, 415
+   * @throws {TroupeError} `JSON_INVALID`
+   */
+  async json(maxBytes = maxJsonBytes): Promise<JsonObject> {
     const { "content-type": type, "transfer-encoding": encoding } = this.#request.headers;
     if (encoding === undefined && Number(this.#lengthHeader ?? 0) === 0) return {};
     if (type !== "application/json") throw new Refused(415, "expected Content-Type: application/json");
-    if (Number(this.#lengthHeader ?? 0) > maxJsonBytes) throw tooLong();
+    if (Number(this.#lengthHeader ?? 0) > maxBytes) throw tooLong(maxBytes);
     const parts: Uint8Array[] = [];
     let sizeBytes = 0;
     for await (const part of this.parts()) {
       sizeBytes += part.length;
-      if (sizeBytes > maxJsonBytes) throw tooLong();
+      if (sizeBytes > maxBytes) throw tooLong(maxBytes);
       parts.push(part);
     }
     return parseJsonObject(textOf(Buffer.concat(parts)), "the request's content");
@@ -75,6 +81,6 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-function tooLong(): Refused {
-  return new Refused(413, `expected at most ${maxJsonBytes} bytes of JSON`);
+function tooLong(maxBytes: number): Refused {
+  return new Refused(413, `expected at most ${maxBytes} bytes of JSON`);
 }

@@ -32,14 +32,11 @@ export class OpenSaves {
 
   /** Runs `work` on the save of a step; opens it if needed. @throws {Refused} 503 if too many are open */
   async use<T>(step: number, work: (staged: StagedSave) => Promise<T>): Promise<T> {
-    let save = this.#saves.get(step);
-    if (save === undefined) {
-      if (this.#saves.size === maxOpen) {
-        throw new Refused(503, `${maxOpen} saves are open: commit or delete one`, { "retry-after": "10" });
-      }
-      save = { staged: this.#service.stage(step), lastHeardMs: performance.now(), numBusy: 0 };
-      this.#saves.set(step, save);
-    }
+    const known = this.#saves.get(step);
+    if (known === undefined && this.#saves.size === maxOpen)
+      throw new Refused(503, `${maxOpen} saves are open: commit or delete one`, { "retry-after": "10" });
+    const save = known ?? { staged: this.#service.stage(step), lastHeardMs: performance.now(), numBusy: 0 };
+    this.#saves.set(step, save);
     save.numBusy += 1;
     try {
       return await work(save.staged);

@@ -11,6 +11,11 @@ export function replyJson(response: ServerResponse, status: number, body: object
 
 const statusOf: Partial<Record<ErrorCode, number>> = {
   CHECKPOINT_DAMAGED: 422,
+  GENERATE_OPTION: 400,
+  LIVE_CALL: 400,
+  MODEL_CLOSED: 410,
+  OPTION: 400,
+  TENSOR_ARGUMENT: 400,
   CHECKPOINT_INCOMPLETE: 409,
   CHECKPOINT_MISSING: 404,
   CHECKPOINT_SAVE_FAILED: 500,

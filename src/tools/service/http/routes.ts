@@ -1,34 +1,27 @@
 import { numelOf } from "../../../compute/tensor/index.ts";
-import { type Call, drained, Refused } from "../../../job/http.ts";
+import { drained, Refused } from "../../../job/http.ts";
 import { type JsonObject, tensorSizeBytes } from "../../../library/checkpoint/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { checkSlice, fullBox } from "../slice.ts";
 import type { TensorGroup } from "../staged-save.ts";
-import type { Content } from "./content.ts";
+import type { LocalCall } from "./local-server.ts";
 import type { OpenSaves } from "./open-saves.ts";
 import { replyJson } from "./reply.ts";
+import type { Routes } from "./routing.ts";
 import { streamEvents } from "./server-sent-events.ts";
 import { partsOf, plainFacts, summaryOf } from "./stored-tensor.ts";
 import { factsIn, headersOf, sliceIn } from "./tensor-headers.ts";
 
 /** A request, and the objects that serve it. */
-export interface ServiceCall extends Call {
-  readonly content: Content;
+export interface ServiceCall extends LocalCall {
   readonly service: CheckpointService;
   readonly saves: OpenSaves;
-}
-
-type Handler = (call: ServiceCall, ...captured: string[]) => Promise<void>;
-
-interface Route {
-  readonly path: RegExp;
-  readonly methods: Readonly<Record<string, Handler>>;
 }
 
 const readBytes = 8 << 20;
 
 /** The protocol: every path and its methods, as in the table of `docs/guide/serve-checkpoints.md`. */
-const routes: readonly Route[] = [
+export const routes: Routes<ServiceCall> = [
   { path: /^\/checkpoints$/, methods: { GET: list } },
   { path: /^\/checkpoints\/(\d{1,15})$/, methods: { GET: describe, DELETE: giveUp } },
   { path: /^\/checkpoints\/(\d{1,15})\/verify$/, methods: { GET: verify } },
@@ -39,27 +32,6 @@ const routes: readonly Route[] = [
   },
   { path: /^\/events$/, methods: { GET: events } },
 ];
-
-/** Methods of any path. */
-export const servedMethods: readonly string[] = [
-  ...new Set(routes.flatMap(({ methods }) => Object.keys(methods))),
-];
-
-/** Calls the handler of a request. @throws {Refused} 404 for an unknown path, 405 for an unknown method */
-export function route(call: ServiceCall): Promise<void> {
-  for (const { path: pattern, methods } of routes) {
-    const match = pattern.exec(call.path);
-    if (match === null) continue;
-    const handler = Object.hasOwn(methods, call.request.method ?? "")
-      ? methods[call.request.method ?? ""]
-      : undefined;
-    if (handler !== undefined) return handler(call, ...match.slice(1).map(decoded));
-    throw new Refused(405, `expected ${Object.keys(methods).join(" or ")}`, {
-      allow: Object.keys(methods).join(", "),
-    });
-  }
-  throw new Refused(404, "no such path: see docs/guide/serve-checkpoints.md");
-}
 
 async function list({ response, service, saves }: ServiceCall): Promise<void> {
   replyJson(response, 200, { checkpoints: (await service.list()).map(plainFacts), open: saves.steps });
@@ -135,20 +107,12 @@ async function getTensor({ request, response, service }: ServiceCall, ...path: s
   response.end();
 }
 
-async function events(call: ServiceCall): Promise<void> {
-  await streamEvents(call.response, call.service.events());
+async function events({ response, service }: ServiceCall): Promise<void> {
+  await streamEvents(response, service.events());
 }
 
 function named([step = "", group = "", name = ""]: readonly string[]): [number, TensorGroup, string] {
   return [Number(step), group === "optimizer" ? "optimizer" : "weights", name];
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    throw new Refused(400, "expected a path whose percent signs are well-formed");
-  }
 }
 
 function isObject(value: unknown): value is JsonObject {

@@ -29,9 +29,8 @@ export async function* partsOf(
   maxElements: number,
 ): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(Math.min(maxElements, numelOf(box.shape)) * itemBytes);
-  for (const part of pieces(box, maxElements, 0)) {
+  for (const part of pieces(box, maxElements, 0))
     yield await checkpoint.read(name, buffer.subarray(0, numelOf(part.shape) * itemBytes), part);
-  }
 }
 
 /** Cuts a box into smaller ones, in row-major order. */

@@ -10,9 +10,8 @@ import type { TensorFacts, TensorGroup } from "../staged-save.ts";
 export function factsIn(request: IncomingMessage, group: TensorGroup, name: string): TensorFacts {
   const dtype = one(request, "troupe-dtype");
   const shape = counts(request, "troupe-shape");
-  if (dtype === undefined || shape === undefined) {
+  if (dtype === undefined || shape === undefined)
     throw new Refused(400, "expected the headers Troupe-Dtype and Troupe-Shape, such as F32 and 4,8");
-  }
   return { group, name, dtype: dtype as SafetensorsDType, shape };
 }
 
@@ -21,9 +20,8 @@ export function sliceIn(request: IncomingMessage): Box | undefined {
   const offset = counts(request, "troupe-offset");
   const shape = counts(request, "troupe-slice-shape");
   if (offset === undefined && shape === undefined) return undefined;
-  if (offset === undefined || shape === undefined) {
+  if (offset === undefined || shape === undefined)
     throw new Refused(400, "expected Troupe-Offset and Troupe-Slice-Shape together, or neither");
-  }
   return { offset, shape };
 }
 
@@ -37,9 +35,8 @@ function counts(request: IncomingMessage, header: string): number[] | undefined 
   if (text === undefined) return undefined;
   if (text === "") return [];
   const numbers = text.split(",").map((word) => (/^\s*\d{1,16}\s*$/.test(word) ? Number(word) : Number.NaN));
-  if (numbers.length > 16 || !numbers.every(Number.isSafeInteger)) {
+  if (numbers.length > 16 || !numbers.every(Number.isSafeInteger))
     throw new Refused(400, `expected at most 16 whole numbers with commas between them in ${header}`);
-  }
   return numbers;
 }
 

@@ -2,7 +2,6 @@ import { chmod, lstat, mkdtemp, rename, rm } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
-import { TroupeError } from "../../../errors/index.ts";
 
 /** Size of `sun_path` in unix(7), without the terminating zero. */
 const MAX_PATH_BYTES = 107;
@@ -12,16 +11,21 @@ const HIDDEN = ".s";
 /**
  * Listens on a Unix socket that only this user can open. Replaces the socket of a server that was killed.
  * @param path - of the socket; the caller removes it after closing the server
- * @throws {TroupeError} `CHECKPOINT_SERVE` if another file is there, a server answers, or the folder is not writable
+ * @param refused - makes the error for what is there instead of a free place
+ * @throws its error if another file is there, a server answers, or the folder is not writable
  */
-export async function listenOnSocket(server: Server, path: string): Promise<void> {
+export async function listenOnSocket(
+  server: Server,
+  path: string,
+  refused: (got: string) => Error,
+): Promise<void> {
   const hiddenPath = join(dirname(path), `${HIDDEN}XXXXXX`, "s");
   const longest = Math.max(Buffer.byteLength(path), Buffer.byteLength(hiddenPath));
   if (longest > MAX_PATH_BYTES)
-    throw taken(path, `a path of ${longest} bytes, where the system allows ${MAX_PATH_BYTES}`);
+    throw refused(`a path of ${longest} bytes, where the system allows ${MAX_PATH_BYTES}`);
   const found = await lstat(path).catch(() => undefined);
-  if (found !== undefined && !found.isSocket()) throw taken(path, "a file that is not a socket");
-  if (found !== undefined && (await answers(path))) throw taken(path, "the socket of a running server");
+  if (found !== undefined && !found.isSocket()) throw refused("a file that is not a socket");
+  if (found !== undefined && (await answers(path))) throw refused("the socket of a running server");
   let hidden: string | undefined;
   try {
     // The socket is created in a private folder and moved once its mode lets only this user connect.
@@ -34,7 +38,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<void
     await rename(socket, path);
   } catch (cause) {
     server.close();
-    throw taken(path, (cause as Error).message);
+    throw refused((cause as Error).message);
   } finally {
     if (hidden !== undefined) await rm(hidden, { recursive: true, force: true });
   }
@@ -48,15 +52,5 @@ function answers(path: string): Promise<boolean> {
       resolve(answered);
     };
     socket.once("connect", () => end(true)).once("error", () => end(false));
-  });
-}
-
-function taken(path: string, got: string): TroupeError {
-  return new TroupeError("CHECKPOINT_SERVE", {
-    where: "checkpoint serve",
-    expected: `a free place for a socket at ${path}`,
-    got,
-    hint: "choose another path",
-    fields: { path },
   });
 }

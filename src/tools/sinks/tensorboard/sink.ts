@@ -10,6 +10,7 @@ import {
   type TellTrouble,
   type TroupeEvent,
 } from "../../../job/events/index.ts";
+import type { Bytes } from "../../../library/protobuf.ts";
 import { type Point, pointsOf } from "../curves.ts";
 import {
   histogramValue,
@@ -22,7 +23,6 @@ import {
   valueField,
   versionEvent,
 } from "./summary.ts";
-import type { Bytes } from "./wire.ts";
 
 /**
  * Writes files for TensorBoard: scalars of steps, evaluations, memory and saves, histograms of weights and gradients,

@@ -9,7 +9,7 @@ import {
   message,
   packedDoubles,
   varintField,
-} from "./wire.ts";
+} from "../../../library/protobuf.ts";
 
 // The messages of TensorBoard's event files, by field.
 // See tensorboard/compat/proto/{event,summary,tensor}.proto and tensorboard/plugins/hparams/plugin_data.proto.

@@ -22,10 +22,7 @@ export class Arrows {
     this.#emit = emit;
   }
 
-  /**
-   * Notes the lane of a span.
-   * @param sentMs - on the trace's clock, as is `beginMs`
-   */
+  /** Notes the lane of a span. @param sentMs - on the trace's clock, as is `beginMs` */
   placed(
     { spanId, parentId }: Pick<EventOf<"message.handled">, "spanId" | "parentId">,
     lane: Lane,

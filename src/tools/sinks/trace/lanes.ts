@@ -97,9 +97,7 @@ function processOf(actor: string): number {
 }
 
 /** The main thread's own actor is the conductor. */
-function laneOf(actor: string): string {
-  return actor === "system" ? "conductor" : actor;
-}
+const laneOf = (actor: string): string => (actor === "system" ? "conductor" : actor);
 
 const LANES_PER_SUBJECT = 100;
 

@@ -183,11 +183,7 @@ class ChromeTraceSink implements EventSink {
 }
 
 /** Formats an entry that follows others. */
-function entry(event: TraceEvent): string {
-  return `,\n${JSON.stringify(event)}`;
-}
+const entry = (event: TraceEvent): string => `,\n${JSON.stringify(event)}`;
 
 /** Rounds milliseconds to microseconds: more digits would be half of each line. */
-function toMicrosecond(ms: number): number {
-  return Math.round(1000 * ms) / 1000;
-}
+const toMicrosecond = (ms: number): number => Math.round(1000 * ms) / 1000;

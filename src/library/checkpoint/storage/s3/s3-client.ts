@@ -34,9 +34,8 @@ export function parseS3(location: string): S3Place {
   const [, bucket, path = ""] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,62})(?:\/(.*))?$/.exec(location) ?? [];
   const prefix = path.replace(/\/+$/, "");
   const parts = prefix === "" ? [] : prefix.split("/");
-  if (bucket !== undefined && parts.every((part) => part !== "" && part !== "." && part !== "..")) {
+  if (bucket !== undefined && parts.every((part) => part !== "" && part !== "." && part !== ".."))
     return { bucket, prefix: prefix === "" ? "" : `${prefix}/` };
-  }
   throw new TroupeError("CHECKPOINT_OPTION", {
     where: "s3",
     expected: "s3://BUCKET or s3://BUCKET/PREFIX",

@@ -32,10 +32,7 @@ export class S3File implements StoredFile {
     this.#etag = etag;
   }
 
-  /**
-   * Opens an object.
-   * @throws {TroupeError} `S3_FAILED` where it does not exist or cannot be read
-   */
+  /** Opens an object. @throws {TroupeError} `S3_FAILED` where it does not exist or cannot be read */
   static async open(connection: S3Connection, key: string): Promise<S3File> {
     const { client, sdk, bucket } = connection;
     try {
@@ -66,9 +63,8 @@ export class S3File implements StoredFile {
       for (let at = begin; at < end; at += sums.chunkBytes) {
         const chunk = bytes.subarray(at - begin, Math.min(at + sums.chunkBytes, end) - begin);
         const expected = sums.crc32c[at / sums.chunkBytes];
-        if (crc32c(chunk) !== expected) {
+        if (crc32c(chunk) !== expected)
           throw this.#damaged(at, at + chunk.length, what, "the bytes that were saved", "others");
-        }
       }
     }
     for (const [from, target, sizeBytes] of stretches)

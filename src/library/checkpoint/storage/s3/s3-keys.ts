@@ -1,9 +1,6 @@
 import { isAbsent, type S3Connection, s3Failure } from "./s3-client.ts";
 
-/**
- * Lists the keys that begin with `prefix`.
- * @throws {TroupeError} `S3_FAILED`
- */
+/** Lists the keys that begin with `prefix`. @throws {TroupeError} `S3_FAILED` */
 export async function listKeys(connection: S3Connection, prefix: string): Promise<string[]> {
   const { client, sdk, bucket } = connection;
   const keys: string[] = [];
@@ -17,10 +14,7 @@ export async function listKeys(connection: S3Connection, prefix: string): Promis
   }
 }
 
-/**
- * Lists the parts of keys between `prefix` and the next slash.
- * @throws {TroupeError} `S3_FAILED`
- */
+/** Lists the parts of keys between `prefix` and the next slash. @throws {TroupeError} `S3_FAILED` */
 export async function listFolders(connection: S3Connection, prefix: string): Promise<string[]> {
   const { client, sdk, bucket } = connection;
   const folders: string[] = [];
@@ -35,10 +29,7 @@ export async function listFolders(connection: S3Connection, prefix: string): Pro
   }
 }
 
-/**
- * Removes objects; missing ones are no error.
- * @throws {TroupeError} `S3_FAILED`
- */
+/** Removes objects; missing ones are no error. @throws {TroupeError} `S3_FAILED` */
 export async function removeKeys(connection: S3Connection, keys: readonly string[]): Promise<void> {
   const { client, sdk, bucket } = connection;
   for (let begin = 0; begin < keys.length; begin += 1000) {
@@ -50,18 +41,12 @@ export async function removeKeys(connection: S3Connection, keys: readonly string
   }
 }
 
-/**
- * Reads a word from a small object; undefined where it does not exist.
- * @throws {TroupeError} `S3_FAILED`
- */
+/** Reads a word from a small object; undefined where it does not exist. @throws {TroupeError} `S3_FAILED` */
 export async function readWord(connection: S3Connection, key: string): Promise<string | undefined> {
   return (await readText(connection, key, 256))?.trim() || undefined;
 }
 
-/**
- * Reads the beginning of an object as text; undefined where it does not exist.
- * @throws {TroupeError} `S3_FAILED`
- */
+/** Reads the beginning of an object as text; undefined where it does not exist. @throws {TroupeError} `S3_FAILED` */
 export async function readText(
   { client, sdk, bucket }: S3Connection,
   key: string,
@@ -79,8 +64,7 @@ export async function readText(
 }
 
 /**
- * Aborts unfinished multipart uploads below the prefix. A store that cannot list them has none, or a rule of its own
- * for them.
+ * Aborts unfinished multipart uploads below the prefix. A store that cannot list them has none, or a rule of its own for them.
  * @throws {TroupeError} `S3_FAILED`
  */
 export async function abortUploads({ client, sdk, bucket, prefix }: S3Connection): Promise<void> {

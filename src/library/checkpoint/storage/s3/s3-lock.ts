@@ -41,10 +41,7 @@ export class S3Lock implements StorageLock {
     this.#renewal = setInterval(() => void this.#renew(), RENEW_MS).unref();
   }
 
-  /**
-   * Takes the lock.
-   * @throws {TroupeError} `CHECKPOINT_LOCKED` naming the holder; `S3_FAILED`
-   */
+  /** Takes the lock. @throws {TroupeError} `CHECKPOINT_LOCKED` naming the holder; `S3_FAILED` */
   static async take(connection: S3Connection, location: string, what: string): Promise<S3Lock> {
     const hold = randomUUID();
     for (;;) {
@@ -55,10 +52,7 @@ export class S3Lock implements StorageLock {
     }
   }
 
-  /**
-   * Checks that a lock is still held.
-   * @throws {TroupeError} `CHECKPOINT_MOVED` if it is not; `S3_FAILED`
-   */
+  /** Checks that a lock is still held. @throws {TroupeError} `CHECKPOINT_MOVED` if it is not; `S3_FAILED` */
   static async ask(connection: S3Connection, location: string, hold: string): Promise<void> {
     const there = await read(connection);
     if (there?.holder?.hold === hold) return;

@@ -40,9 +40,8 @@ export class S3Sink implements FileSink {
 
   async append(bytes: Bytes): Promise<void> {
     const sizeBytes = sizeOf(bytes);
-    for (let begin = 0; begin < sizeBytes; begin += partBytes) {
+    for (let begin = 0; begin < sizeBytes; begin += partBytes)
       await this.#take(portionOf(bytes, begin, Math.min(sizeBytes, begin + partBytes)));
-    }
   }
 
   async finish(): Promise<FileSums> {
@@ -149,10 +148,7 @@ export class S3Sink implements FileSink {
   }
 }
 
-/**
- * Writes a small object with a checksum that the store verifies.
- * @throws {TroupeError} `S3_FAILED`
- */
+/** Writes a small object with a checksum that the store verifies. @throws {TroupeError} `S3_FAILED` */
 export async function putObject(
   { client, sdk, bucket }: S3Connection,
   key: string,

@@ -19,9 +19,8 @@ import { putObject } from "./s3-sink.ts";
 const maxTextBytes = 1 << 16;
 
 /**
- * Checkpoints in a bucket of an S3-compatible store. An object store has no rename and needs none: one object, written
- * last, commits a folder and names the draft whose objects count. Until then readers find no folder, or the one that it
- * replaces.
+ * Checkpoints in a bucket of an S3-compatible store. An object store has no rename and needs none: one object, written last,
+ * commits a folder and names the draft whose objects count. Until then readers find no folder, or the one that it replaces.
  */
 export class S3Storage implements CheckpointStorage {
   readonly location: string;

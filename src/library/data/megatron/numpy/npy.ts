@@ -38,10 +38,7 @@ export function writeNpy(path: string, { shape, data }: Npy): void {
   renameSync(temporary, path);
 }
 
-/**
- * Reads an `.npy` file of integers.
- * @throws {TroupeError} `DATA_INDEX` where it is invalid or truncated
- */
+/** Reads an `.npy` file of integers. @throws {TroupeError} `DATA_INDEX` where it is invalid or truncated */
 export function readNpy(path: string): Npy {
   const bytes = bytesOf(path);
   if (!bytes.subarray(0, magic.length).equals(magic)) throw damaged(path, "an .npy file of version 1");

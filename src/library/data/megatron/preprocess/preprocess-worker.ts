@@ -15,9 +15,8 @@ export default function encodeLines({ first, texts }: Lines): EncodedLines | Ref
   const encoded: Int32Array[][][] = [];
   for (const [i, text] of texts.entries()) {
     const document = parse(text);
-    if (document === null) {
+    if (document === null)
       return { line: first + i, expected: "one JSON object", got: JSON.stringify(text.slice(0, 40)) };
-    }
     const lacking = keys.find((key) => document !== undefined && typeof document[key] !== "string");
     if (lacking !== undefined) {
       const got = `${typeof document?.[lacking]}`;
@@ -65,8 +64,7 @@ function partsOf(text: string): readonly string[] {
 }
 
 /**
- * The rule makes an empty line a sentence of its own; here it is dropped, or belongs to the sentence before if newlines
- * are kept.
+ * The rule makes an empty line a sentence of its own; here it is dropped, or belongs to the sentence before if newlines are kept.
  */
 function unicodeSentences(text: string, rule: Intl.Segmenter): string[] {
   const sentences: string[] = [];

@@ -75,11 +75,10 @@ const linesAtOnce = 64;
 const charactersAtOnce = 1 << 20;
 
 /**
- * Tokenizes a corpus on all cores into indexed datasets, in the order of its lines for any number of threads. The
- * datasets' files appear once all are complete.
+ * Tokenizes a corpus on all cores into indexed datasets, in the order of its lines for any number of threads. The datasets' files
+ * appear once all are complete.
  * @returns what was done, and the datasets' prefixes
- * @throws {TroupeError} `DATA_UNREADABLE` for a line that is not JSON or lacks the text, with its number; errors of the
- * tokenizer
+ * @throws {TroupeError} `DATA_UNREADABLE` for a line that is not JSON or lacks the text, with its number; errors of the tokenizer
  */
 export async function preprocess(
   options: PreprocessOptions,

@@ -65,9 +65,8 @@ const possibleWhiteEnd = new RegExp(String.raw`(?<![^\s.?!])\S*[.?!]\s*(?=(${inn
 const closing = /(?<![\s\S])["')\]}\u2018\u2019\u201c\u201d\u00ab\u00bb]+?(?:\s+|(?=--)|$)/mu;
 
 /**
- * Splits a text into sentences like NLTK's Punkt with the same model. Closing quotes and brackets belong to the
- * sentence that they close; white space between sentences belongs to none or, as with Megatron's `--keep-newlines`, to
- * the one before.
+ * Splits a text into sentences like NLTK's Punkt with the same model. Closing quotes and brackets belong to the sentence that
+ * they close; white space between sentences belongs to none or, as with Megatron's `--keep-newlines`, to the one before.
  * @see Kiss and Strunk, Unsupervised Multilingual Sentence Boundary Detection (2006), section 4
  */
 export function punktSentences(text: string, model: PunktModel, keepNewlines = false): string[] {

@@ -18,8 +18,7 @@ export interface MaskingOptions {
   readonly maxLength: number;
   readonly maxSpan: number;
   /**
-   * `"bert"`: spans of one to three words, some of which keep their token or get a random one; `"t5"`: longer ones, all
-   * masked.
+   * `"bert"`: spans of one to three words, some of which keep their token or get a random one; `"t5"`: longer ones, all masked.
    */
   readonly style: "bert" | "t5";
 }

@@ -6,7 +6,7 @@ import {
   CheckpointServer,
   CheckpointService,
   type CheckpointServiceOptions,
-} from "../../../src/tools/service/index.ts";
+} from "../../src/tools/service/index.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 /** A complete answer. */

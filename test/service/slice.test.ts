@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { numelOf } from "../../../src/compute/tensor/index.ts";
-import type { Box } from "../../../src/library/checkpoint/index.ts";
-import { overlap, SliceWriter } from "../../../src/tools/service/slice.ts";
+import { numelOf } from "../../src/compute/tensor/index.ts";
+import type { Box } from "../../src/library/checkpoint/index.ts";
+import { overlap, SliceWriter } from "../../src/tools/service/slice.ts";
 
 /** A shape, a box in it, and cuts at which the bytes of the box arrive. */
 const slices = fc

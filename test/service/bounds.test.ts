@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { StagedSave } from "../../../src/tools/service/staged-save.ts";
-import { StagingMemory } from "../../../src/tools/service/staging.ts";
-import { refusal } from "../refusal.ts";
+import { StagedSave } from "../../src/tools/service/staged-save.ts";
+import { StagingMemory } from "../../src/tools/service/staging.ts";
+import { refusal } from "../checkpoint/refusal.ts";
 import { putting, served } from "./served.ts";
 
 describe("limits for clients", () => {

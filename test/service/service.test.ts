@@ -2,15 +2,15 @@ import { mkdir, readdir, readFile, rename, rm, truncate, writeFile } from "node:
 import { join } from "node:path";
 import { lastValueFrom, toArray } from "rxjs";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { scope, type Tensor, tensor } from "../../../src/compute/tensor/index.ts";
-import type { TroupeEvent } from "../../../src/job/events/index.ts";
-import { HuggingFaceFolder } from "../../../src/library/checkpoint/index.ts";
+import { scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import type { TroupeEvent } from "../../src/job/events/index.ts";
+import { HuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
 import {
   CheckpointService,
   type CheckpointServiceOptions,
   type GivenTensor,
-} from "../../../src/tools/service/index.ts";
-import { refusal } from "../refusal.ts";
+} from "../../src/tools/service/index.ts";
+import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 async function open(options: CheckpointServiceOptions = {}) {

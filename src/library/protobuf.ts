@@ -14,7 +14,7 @@ export function message(...fields: readonly Bytes[]): Bytes {
   return bytes;
 }
 
-/** @param value - a whole number from 0 to 2^53 */
+/** @param value - a whole number up to ±2^53; a negative one is an int64 */
 export function varintField(number: number, value: number): Bytes {
   const bytes: number[] = [];
   putVarint(bytes, number * 8 + wire.varint);
@@ -63,10 +63,18 @@ function append(bytes: number[], more: Bytes | Uint8Array): void {
 }
 
 function putVarint(bytes: number[], value: number): void {
+  if (value < 0) return putNegative(bytes, value);
   let rest = value;
   // Shifts would cut the number to 32 bits.
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
   bytes.push(rest);
+}
+
+/** Two's complement of 64 bits. */
+function putNegative(bytes: number[], value: number): void {
+  let rest = BigInt.asUintN(64, BigInt(value));
+  for (; rest >= 0x80n; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
+  bytes.push(Number(rest));
 }
 
 function putFloat(bytes: number[], value: number): void {

@@ -1,8 +1,8 @@
 import { lstat, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { CheckpointServer, CheckpointService } from "../../../src/tools/service/index.ts";
-import { refusal } from "../refusal.ts";
+import { CheckpointServer, CheckpointService } from "../../src/tools/service/index.ts";
+import { refusal } from "../checkpoint/refusal.ts";
 import { served } from "./served.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 

@@ -1,0 +1,12 @@
+import { TroupeError } from "../../errors/index.ts";
+
+/** @param module - name of the module that cannot be exported; empty for the model itself */
+export function exportError(expected: string, got: string, module?: string, hint?: string): TroupeError {
+  return new TroupeError("EXPORT", {
+    where: "export",
+    expected,
+    got: module ? `${got} in module ${module}` : got,
+    hint,
+    fields: module === undefined ? {} : { module },
+  });
+}

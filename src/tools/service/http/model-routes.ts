@@ -1,0 +1,109 @@
+import type { LiveModel } from "../../../actors/trainer/index.ts";
+import { OpenScope, scope } from "../../../compute/tensor/index.ts";
+import type { EventStream } from "../../../job/events/index.ts";
+import { Refused } from "../../../job/http.ts";
+import type { Rows } from "../../../library/data/index.ts";
+import type { GenerateOptions } from "../../../library/models/index.ts";
+import { batchOf, rowsAsJson } from "./json-tensors.ts";
+import type { LocalCall } from "./local-server.ts";
+import { replyJson } from "./reply.ts";
+import type { Routes } from "./routing.ts";
+import { streamEvents } from "./server-sent-events.ts";
+
+/** The events of the runtime that a served model is open on: a `Runtime`. */
+export interface EventSource {
+  events(): EventStream;
+}
+
+/** A request, and the objects that serve it. */
+interface ModelCall extends LocalCall {
+  readonly model: LiveModel;
+  readonly runtime: EventSource;
+}
+
+/** Longest content: a batch of some millions of tokens. */
+const maxBytes = 64 << 20;
+
+const generateFields = Object.keys({
+  prompts: true,
+  samples: true,
+  maxNewTokens: true,
+  temperature: true,
+  topK: true,
+  topP: true,
+  repetitionPenalty: true,
+  seed: true,
+  numBeams: true,
+  lengthPenalty: true,
+  earlyStopping: true,
+  stopTokens: true,
+  padToken: true,
+  forcedFirstToken: true,
+  forcedLastToken: true,
+} satisfies Record<keyof Parameters<LiveModel["generate"]>[1] | "prompts", true>);
+
+/** The protocol: every path and its method, as in the table of `docs/guide/serve-a-model.md`. */
+export const modelRoutes: Routes<ModelCall> = [
+  { path: /^\/accumulate\/([^/]+)$/, methods: { POST: accumulate } },
+  { path: /^\/call\/([^/]+)$/, methods: { POST: callProgram } },
+  { path: /^\/step$/, methods: { POST: step } },
+  { path: /^\/generate$/, methods: { POST: generate } },
+  { path: /^\/save$/, methods: { POST: save } },
+  { path: /^\/events$/, methods: { GET: events } },
+];
+
+async function accumulate(call: ModelCall, program: string): Promise<void> {
+  const { batch, args } = await fieldsOf(call, ["batch", "args"]);
+  const make = (given: never) => call.model.accumulate(program as never, given, args as never);
+  replyJson(call.response, 200, await withBatch(batch, make));
+}
+
+async function callProgram(call: ModelCall, program: string): Promise<void> {
+  const { batch, args } = await fieldsOf(call, ["batch", "args"]);
+  const make = (given: never) => call.model.call(program as never, given, args as never);
+  const { rows } = await withBatch(batch, make);
+  try {
+    replyJson(call.response, 200, { rows: scope(() => rowsAsJson(rows as Rows)) });
+  } finally {
+    for (const row of Object.values(rows as Rows)) row.dispose();
+  }
+}
+
+async function step(call: ModelCall): Promise<void> {
+  const { lr } = await fieldsOf(call, ["lr"]);
+  replyJson(call.response, 200, await call.model.step(lr === undefined ? {} : { lr: lr as number }));
+}
+
+async function generate(call: ModelCall): Promise<void> {
+  const { prompts, ...options } = await fieldsOf(call, generateFields);
+  const isList = (value: unknown) => Array.isArray(value) && value.every(Number.isSafeInteger);
+  if (!Array.isArray(prompts) || !prompts.every(isList))
+    throw new Refused(400, 'expected "prompts": [[TOKEN, …], …]');
+  const texts = await call.model.generate(prompts as number[][], options as unknown as GenerateOptions);
+  replyJson(call.response, 200, { texts });
+}
+
+async function save(call: ModelCall): Promise<void> {
+  const { as, metric } = await fieldsOf(call, ["as", "metric"]);
+  const named = as === undefined ? undefined : { as: as as string, metric: metric as number | undefined };
+  replyJson(call.response, 200, await call.model.save(named));
+}
+
+async function events({ response, runtime }: ModelCall): Promise<void> {
+  await streamEvents(response, runtime.events());
+}
+
+/** Makes a call with the tensors of a batch, which the model copies before this returns. */
+function withBatch<T>(given: unknown, make: (batch: never) => Promise<T>): Promise<T> {
+  using _ = new OpenScope();
+  return make(batchOf(given) as never);
+}
+
+/** Reads a call's fields. @throws {Refused} 400 for a field that it does not have */
+async function fieldsOf({ content }: ModelCall, names: readonly string[]) {
+  const fields: Readonly<Record<string, unknown>> = await content.json(maxBytes);
+  const unknown = Object.keys(fields).find((name) => !names.includes(name));
+  if (unknown !== undefined)
+    throw new Refused(400, `expected ${names.join(", ")}, got ${JSON.stringify(unknown.slice(0, 64))}`);
+  return fields;
+}

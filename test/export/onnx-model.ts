@@ -1,0 +1,112 @@
+// Runs ONNX files by onnxruntime, and the same model here.
+import { readFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { InferenceSession, Tensor as OnnxTensor } from "onnxruntime-node";
+import { materialize } from "../../src/compute/nn/index.ts";
+import { scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { HuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
+import {
+  autoModel,
+  configOfFile,
+  hasModel,
+  loadWeights,
+  type Task,
+  type TaskModel,
+  taskOf,
+} from "../../src/library/models/index.ts";
+
+// onnxruntime-node cannot read this type of Node 24; without it, the runtime takes arrays of bits.
+Reflect.deleteProperty(globalThis, "Float16Array");
+
+/** Numbers of an input, with its sizes. */
+export interface Given {
+  readonly values: readonly number[];
+  readonly shape: readonly number[];
+}
+
+/** Float values of outputs, by name. */
+export type Outputs = Readonly<Record<string, Given>>;
+
+/** The model of a Hugging Face folder, with its weights, in evaluation mode. */
+export async function modelOf(folder: string): Promise<{ model: TaskModel; task: Task }> {
+  const config = JSON.parse(await readFile(join(folder, "config.json"), "utf8"));
+  const task = taskOf(config) ?? "image_text";
+  if (!hasModel(task, config)) throw new Error(`no task of ${basename(folder)}`);
+  const model = autoModel(task, configOfFile(config));
+  await using opened = await HuggingFaceFolder.open(folder);
+  materialize(model, { seed: 0 });
+  await loadWeights(model, opened);
+  model.eval();
+  return { model, task };
+}
+
+/** A session of a file. Inputs that are not given are a past without positions. */
+export class OnnxModel {
+  readonly #session: InferenceSession;
+
+  private constructor(session: InferenceSession) {
+    this.#session = session;
+  }
+
+  static async open(path: string): Promise<OnnxModel> {
+    return new OnnxModel(await InferenceSession.create(path, { logSeverityLevel: 3 }));
+  }
+
+  async run(given: Readonly<Record<string, Given>>): Promise<Outputs> {
+    const batch = Object.values(given)[0]?.shape[0] ?? 1;
+    const feeds = this.#session.inputMetadata.map((input) => {
+      if (!input.isTensor) throw new Error(`${input.name} is no tensor`);
+      const shape = input.shape.map((size) =>
+        typeof size === "number" ? size : size === "batch_size" ? batch : 0,
+      );
+      const { values, shape: own } = given[input.name] ?? { values: [], shape };
+      return [
+        input.name,
+        new OnnxTensor(input.type as "float32", arrayOf(input.type, values) as Float32Array, own),
+      ];
+    });
+    const made = await this.#session.run(Object.fromEntries(feeds));
+    return Object.fromEntries(
+      Object.entries(made).map(([name, { dims, type, data }]) => [
+        name,
+        {
+          shape: dims,
+          values:
+            type === "float16" ? floatsOf(data as Uint16Array) : Array.from(data as Float32Array, Number),
+        },
+      ]),
+    );
+  }
+}
+
+function arrayOf(type: string, values: readonly number[]) {
+  if (type === "int64") return BigInt64Array.from(values, BigInt);
+  if (type === "float16") {
+    return scope(() =>
+      tensor([...values])
+        .to("float16")
+        .toTypedArray(),
+    ) as Uint16Array;
+  }
+  return Float32Array.from(values);
+}
+
+function floatsOf({ buffer, byteOffset, length }: Uint16Array): number[] {
+  const bits = new Uint16Array(buffer, byteOffset, length);
+  return scope(() => [...(tensor(bits, { dtype: "float16" }).to("float32").toTypedArray() as Float32Array)]);
+}
+
+/** A tensor of a given input: integers for names of ids and masks. */
+export function asTensor({ values, shape }: Given, dtype: "int64" | "float32"): Tensor {
+  return values.length === 0 ? zeros(shape, { dtype }) : tensor([...values], { shape, dtype });
+}
+
+/** The largest difference of an output from a tensor. */
+export function difference({ values, shape }: Given, of: Tensor): number {
+  if (shape.join() !== of.shape.join()) throw new Error(`[${shape}] is not [${of.shape}]`);
+  const others = scope(() => of.to("float32").contiguous().toTypedArray()) as Float32Array;
+  return others.reduce(
+    (worst, other, place) => Math.max(worst, Math.abs(other - (values[place] ?? Number.NaN))),
+    0,
+  );
+}
