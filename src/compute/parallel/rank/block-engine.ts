@@ -257,7 +257,7 @@ export class BlockEngine<Ticket> {
 /** Why no block of a plan can be recorded; undefined if some can. */
 function unrecordable({ region, units }: BlockPlan): string | undefined {
   if (!canRecordPrograms()) return "a libtorch older than 2.13";
-  if (region !== undefined) return "positions that are split over ranks (sequenceParallel)";
+  if (region !== undefined) return "layers that are split over ranks (tp)";
   const blocks = units.filter(({ module }) => module !== undefined);
   const inParts = blocks.length > 0 && blocks.every(({ recompute }) => typeof recompute !== "boolean");
   return inParts ? "recomputation of parts of blocks" : undefined;
