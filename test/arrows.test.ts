@@ -181,7 +181,8 @@ const within: Readonly<Record<string, typeof arrows>> = {
     "frozen-flags": [],
   },
   "actors/trainer": {
-    runtime: ["run", "interruption", "own-actors"],
+    runtime: ["running", "own-actors"],
+    running: ["run", "interruption"],
     run: ["settle-job", "rendezvous", "run-hosts", "translate-event", "live", "shared-system"],
     "own-actors": ["translate-event", "shared-system"],
     "settle-job": ["stalls"],
@@ -191,7 +192,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     plan: ["resume"],
     resume: ["option-error"],
     interruption: [],
-    live: [],
+    live: ["resume"],
     rendezvous: [],
     "translate-event": [],
     "shared-system": [],

@@ -24,7 +24,7 @@ import { addonIn, readBuildInfo, writeBuildInfo } from "../../scripts/setup/buil
 import { lookAt } from "../../scripts/setup/libtorch-find.mjs";
 import { wheelOfThisMachine } from "../../scripts/setup/wheels.mjs";
 import { InstalledPackage, productionPackages } from "./installed.ts";
-import { Proxy } from "./proxy.ts";
+import { ProxyServer } from "./proxy.ts";
 import { Registry } from "./registry.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -173,7 +173,7 @@ describe.skipIf(libtorch === undefined)("seconds to the first step", () => {
     { timeout: 300_000 },
     async () => {
       registry.file(`/whl/${wheelOfThisMachine()?.file}`, readFileSync(wheel as string));
-      const proxy = new Proxy(registry.port);
+      const proxy = new ProxyServer(registry.port);
       await proxy.listen();
       try {
         const env = {
