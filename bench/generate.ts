@@ -1,75 +1,97 @@
-// How many tokens a second are written, beside transformers in the same minutes? GPT-2 of 124 million random parameters in
-// float32, prompts of 32 tokens, the most likely token each time: 1 prompt, and 8 side by side.
+// How many tokens a second are written, beside transformers in the same minutes? GPT-2 of 124 million random parameters and a LLaMA
+// as large, float32: 64 prompts of 16 to 128 tokens, 4 samples each, drawn at temperature 1. Once all texts have as many
+// tokens; once each token ends its text by chance, as texts do. The peer pads the prompts on the left.
 //
-//   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; ROUNDS, TOKENS)
+//   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; ROUNDS, TOKENS, MODELS)
 
 import { mkdtempSync, rmSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { readArguments } from "../scripts/arguments.mjs";
-import { materialize } from "../src/compute/nn/index.ts";
+import { dematerialize, materialize } from "../src/compute/nn/index.ts";
 import { liveTensors, memory, setNumThreads } from "../src/compute/tensor/index.ts";
 import { saveHuggingFaceFolder } from "../src/library/checkpoint/index.ts";
-import { GPT2LMHeadModel, generate, weightBytes } from "../src/library/models/index.ts";
+import {
+  GPT2LMHeadModel,
+  generateTexts,
+  LlamaForCausalLM,
+  weightBytes,
+} from "../src/library/models/index.ts";
 import { Transformers } from "./generate/transformers.ts";
 import { median } from "./median.ts";
 
 const NEW_TOKENS = Number(process.env.TOKENS ?? 64);
-const PROMPT_TOKENS = 32;
-const NUM_ROUNDS = Number(process.env.ROUNDS ?? 5);
-const BATCHES = [1, 8];
+const NUM_PROMPTS = 64;
+const SAMPLES = 4;
+const NUM_ROUNDS = Number(process.env.ROUNDS ?? 3);
+const BAR = 3;
 const numThreads = cpus().length;
 
 readArguments(
-  "usage: npm run bench -- generate\n\nPYTHON names a Python with torch and transformers; ROUNDS and TOKENS say how many.",
+  "usage: npm run bench -- generate\n\nPYTHON names a Python with torch and transformers; ROUNDS, TOKENS and MODELS (gpt2, llama) say what is timed.",
   {},
 );
 setNumThreads(numThreads);
-const model = new GPT2LMHeadModel();
-materialize(model, { seed: 1 });
-const folder = mkdtempSync(join(tmpdir(), "troupe-generate-"));
-await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
+const models = {
+  gpt2: () => new GPT2LMHeadModel(),
+  llama: () =>
+    new LlamaForCausalLM({
+      ...{ vocab_size: 32000, hidden_size: 768, intermediate_size: 2048, num_hidden_layers: 12 },
+      ...{ num_attention_heads: 12, num_key_value_heads: 4, max_position_embeddings: 1024 },
+    }),
+};
 const python = process.env.PYTHON;
-const peer = python === undefined ? undefined : await Transformers.start(python, folder, numThreads);
 console.log(
   `${cpus()[0]?.model ?? "?"}, ${numThreads} threads, Node ${process.version}, ${new Date().toISOString()}`,
 );
-if (peer === undefined) console.log("no PYTHON with transformers: our own figures only");
+if (python === undefined) console.log("no PYTHON with transformers: our own figures only");
 
-const promptsOf = (count: number) =>
-  Array.from({ length: count }, (_, row) =>
-    Array.from({ length: PROMPT_TOKENS }, (_, place) => (7919 * (row + 1) + 104729 * place) % 50257),
+for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typeof models)[]) {
+  const model = models[name]();
+  materialize(model, { seed: 1 });
+  const folder = mkdtempSync(join(tmpdir(), "troupe-generate-"));
+  await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
+  const peer = python === undefined ? undefined : await Transformers.start(python, folder, numThreads);
+  const { vocabSize } = model;
+  const prompts = Array.from({ length: NUM_PROMPTS }, (_, row) =>
+    Array.from(
+      { length: 16 + ((37 * row) % 113) },
+      (__, place) => (7919 * (row + 1) + 104729 * place) % vocabSize,
+    ),
   );
-const write = (prompts: readonly (readonly number[])[], maxNewTokens: number) =>
-  generate(model, prompts, { maxNewTokens, temperature: 0, stopTokens: [] });
-
-for (const batch of BATCHES) {
-  const prompts = promptsOf(batch);
-  write(prompts, 4); // touches the memory
-  await peer?.write(prompts, 4);
+  const write = (maxNewTokens: number, stopTokens: readonly number[], seed: number) => {
+    const rows = generateTexts(model, prompts, { samples: SAMPLES, maxNewTokens, stopTokens, seed });
+    return rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  };
+  // A random model finds every token about as likely: each ends its text with this probability.
+  const often = Math.round(NEW_TOKENS / 2);
+  const stops = Array.from({ length: Math.floor(vocabSize / often) }, (_, place) => place * often);
+  write(2, [], 0); // touches the memory
+  await peer?.write({ prompts, samples: SAMPLES, newTokens: 2, stops: [] });
   const [live, held] = [liveTensors(), memory().totalBytes];
-  const ours: number[] = [];
-  const theirs: number[] = [];
-  let equal = 0;
-  for (let round = 0; round < NUM_ROUNDS; round++) {
-    const begin = performance.now();
-    const texts = write(prompts, NEW_TOKENS);
-    ours.push((batch * NEW_TOKENS * 1000) / (performance.now() - begin));
-    if (peer === undefined) continue;
-    const told = await peer.write(prompts, NEW_TOKENS);
-    theirs.push((batch * NEW_TOKENS) / told.seconds);
-    equal =
-      texts.flat().filter((token, place) => token === told.texts.flat()[place]).length / texts.flat().length;
+  for (const [what, stopTokens] of [
+    [`${NEW_TOKENS} tokens each`, []],
+    [`at most ${NEW_TOKENS}, each the last with probability 1/${often}`, stops],
+  ] as const) {
+    const ours: number[] = [];
+    const theirs: number[] = [];
+    for (let round = 0; round < NUM_ROUNDS; round++) {
+      const begin = performance.now();
+      const numTokens = write(NEW_TOKENS, stopTokens, round);
+      ours.push((numTokens * 1000) / (performance.now() - begin));
+      const told = await peer?.write({ prompts, samples: SAMPLES, newTokens: NEW_TOKENS, stops: stopTokens });
+      if (told !== undefined) theirs.push(told.numTokens / told.seconds);
+    }
+    const ratio = median(ours.map((speed, round) => speed / (theirs[round] ?? Number.NaN)));
+    const beside =
+      peer === undefined
+        ? ""
+        : `, transformers ${median(theirs).toFixed(0)}: ${ratio.toFixed(2)} × (bar ${BAR})`;
+    const load = loadavg()[0]?.toFixed(1);
+    console.log(`${name}, ${what}: ${median(ours).toFixed(0)} tokens/s${beside}; load ${load}`);
   }
-  const ratio = median(ours.map((speed, round) => speed / (theirs[round] ?? Number.NaN)));
-  const beside =
-    peer === undefined
-      ? ""
-      : `, transformers ${median(theirs).toFixed(1)}: ${ratio.toFixed(2)} × (bar 1.5), ${(100 * equal).toFixed(1)} % of the tokens equal`;
-  const grown = memory().totalBytes - held;
-  console.log(
-    `${batch} prompt${batch === 1 ? "" : "s"}: ${median(ours).toFixed(1)} tokens/s${beside}; ${liveTensors() - live} tensors and ${grown} bytes left behind`,
-  );
+  console.log(`  ${liveTensors() - live} tensors and ${memory().totalBytes - held} bytes left behind`);
+  peer?.stop();
+  dematerialize(model);
+  rmSync(folder, { recursive: true });
 }
-peer?.stop();
-rmSync(folder, { recursive: true });

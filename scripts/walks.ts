@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { readArguments } from "./arguments.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** Where a stack is cut, inner frames kept: what makes the steps and what runs in them is on every stack further out. */
@@ -54,5 +55,9 @@ function filesThatName(name: string): string[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  readArguments(
+    "usage: npm run walks\n\nLists the files that a batch, a gradient, an option and an event pass",
+    {},
+  );
   for (const [what, files] of readWalks()) console.log(`${what}: ${files.length}\n  ${files.join("\n  ")}`);
 }

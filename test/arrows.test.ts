@@ -182,7 +182,8 @@ const within: Readonly<Record<string, typeof arrows>> = {
     "frozen-flags": [],
   },
   "actors/trainer": {
-    runtime: ["run", "interruption", "own-actors"],
+    runtime: ["running", "own-actors"],
+    running: ["run", "interruption"],
     run: ["settle-job", "rendezvous", "run-hosts", "translate-event", "live", "shared-system"],
     "own-actors": ["translate-event", "shared-system"],
     "settle-job": ["stalls"],
@@ -192,7 +193,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     plan: ["resume"],
     resume: ["option-error"],
     interruption: [],
-    live: [],
+    live: ["resume"],
     rendezvous: [],
     "translate-event": [],
     "shared-system": [],

@@ -13,6 +13,7 @@ const SHARE = 0.8;
 const exceptions: Readonly<Record<string, string>> = {
   "CollectiveStatus, ReachedCollective":
     "an event stands for itself: the runtime's status has a time, the event an age",
+  "Initializer, WeightBytes": "a tensor that waits for its bytes, and one that has them",
   "MessageHandled, Span": "an event stands for itself, and the runtime knows no events",
   "DeadLetter, MessageUndelivered": "an event stands for itself, and the runtime knows no events",
   "InitialRange, TensorEntry": "a range of a parameter to be filled, and the bytes of a tensor in a file",

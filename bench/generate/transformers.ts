@@ -7,7 +7,8 @@ import { fileURLToPath } from "node:url";
 /** The peer's output, and the time it took. */
 export interface Written {
   readonly seconds: number;
-  readonly texts: readonly (readonly number[])[];
+  /** Number of tokens up to the end of each text. */
+  readonly numTokens: number;
 }
 
 /** A Python process that generates with the same model on request, a line of JSON each way. */
@@ -28,8 +29,13 @@ export class Transformers {
     return peer;
   }
 
-  async write(prompts: readonly (readonly number[])[], newTokens: number): Promise<Written> {
-    this.#child.stdin.write(`${JSON.stringify({ prompts, newTokens })}\n`);
+  async write(asked: {
+    readonly prompts: readonly (readonly number[])[];
+    readonly samples: number;
+    readonly newTokens: number;
+    readonly stops: readonly number[];
+  }): Promise<Written> {
+    this.#child.stdin.write(`${JSON.stringify(asked)}\n`);
     const [line] = (await once(this.#lines, "line")) as [string];
     return JSON.parse(line) as Written;
   }

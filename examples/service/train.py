@@ -40,8 +40,8 @@ def main(path):
         told = model.ask("accumulate/loss", batch=batch)
         model.ask("step", lr=6e-3)
     print(f"loss {told['lossNats']:.3f} on a sentence of one's own")
-    (tokens,) = model.ask("generate", prompts=[list(b"The cat ")], maxNewTokens=16, temperature=0)["texts"]
-    print(bytes(tokens).decode(errors="replace"))
+    (written,) = model.ask("generate", prompts=[list(b"The cat ")], maxNewTokens=16, temperature=0)["texts"]
+    print("The cat " + written["text"])
     saved = model.ask("save")
     print(f"step {saved['step']} is durable in {saved['path']}")
 # #endregion

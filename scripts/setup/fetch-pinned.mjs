@@ -62,7 +62,7 @@ async function download(url, pinned) {
       if (/** @type {NodeJS.ErrnoException} */ (error).code === "ENOSPC") throw error;
       if (error instanceof WrongContent) {
         rmSync(part, { force: true });
-        // What an earlier process left may have been wrong, and not the server.
+        // An earlier process may have left something wrong.
         if (hasBegunAfresh) throw error;
         hasBegunAfresh = true;
         continue;

@@ -43,7 +43,7 @@ export async function installLibtorch() {
   );
 }
 
-/** What a person can do where no libtorch could be had, a line each. */
+/** The ways out where no libtorch could be had, a line each. */
 export function mending() {
   const lines = [
     "pip install torch",

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { canApt } from "./apt.mjs";
 import { tryAddon } from "./build.mjs";
 import { addonIn, readBuildInfo, sourceHash, writeBuildInfo } from "./build-info.mjs";
-import { layout, root } from "./layout.mjs";
+import { root } from "./layout.mjs";
 import { lookForLibtorch, ownVariable } from "./libtorch-find.mjs";
 import { fetchLibtorch, mending } from "./libtorch-install.mjs";
 import { note, SetupError } from "./say.mjs";

@@ -21,7 +21,7 @@ export async function step(title, cost, body) {
 }
 
 /**
- * What is under way, at the end of a {@link step}'s line where a person sees it; nothing else where stderr is a file.
+ * Shows how far a {@link step} is, at the end of its line; nothing where stderr is no terminal.
  * @param {NodeJS.WriteStream} stream
  */
 export function progress(stream) {

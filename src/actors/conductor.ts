@@ -30,21 +30,21 @@ import {
 } from "./engine/conductor/index.ts";
 import { Broadcast } from "./engine/relay/index.ts";
 import type { InspectionRequest, Inspections } from "./inspect/index.ts";
-import {
-  type BatchRequest,
-  type CheckpointerProtocol,
-  type DeclaredModel,
-  type Joined,
-  type LoopLeft,
-  type RankGroup,
-  type RankPlan,
-  type RankProtocol,
-  type RankStepped,
-  type RunResult,
-  type RunSchedule,
-  type SliceWriter,
-  type SnapshotProtocol,
-  type StepOrder,
+import type {
+  BatchRequest,
+  CheckpointerProtocol,
+  DeclaredModel,
+  Joined,
+  LoopLeft,
+  RankGroup,
+  RankPlan,
+  RankProtocol,
+  RankStepped,
+  RunResult,
+  RunSchedule,
+  SliceWriter,
+  SnapshotProtocol,
+  StepOrder,
 } from "./protocols/index.ts";
 
 /** The parts and settings that a conductor works with. */
@@ -140,9 +140,10 @@ export class Conductor {
       this.#models = await this.#prepare();
       this.#saving = this.#newSaving(await this.#sliceWriters());
       await this.#options.onPrepared();
-      for (const rank of this.#group.ranks.keys())
-        this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
       const { calls } = this.#options;
+      // Programs of a live model save nothing: its script does.
+      for (const rank of calls === undefined ? this.#group.ranks.keys() : [])
+        this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
       const steps = calls === undefined ? await this.#makeSteps() : await this.#makeCalls(calls);
       const { schedule, control } = this.#options;
       await this.#saveAsked(steps);

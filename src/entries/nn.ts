@@ -81,6 +81,7 @@ export {
   Sequential,
   type SequentialItem,
   type SplitOptions,
+  selfAttention,
   sequence,
   shiftLabels,
   splitHeads,

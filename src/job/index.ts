@@ -4,7 +4,7 @@ export { checkReturned, defineLoop, type LoopDefinition, requireLoss } from "./d
 export * from "./job.ts";
 export type { ConfigValue, JobConfig } from "./job-config.ts";
 export * from "./load-job.ts";
-export { type LossWeights, sharesOf, weightOf } from "./loss-weights.ts";
+export { type LossWeights, scaleWeights, sharesOf, weightOf } from "./loss-weights.ts";
 export * from "./losses.ts";
 export * from "./programs.ts";
 export type * from "./rank-context.ts";

@@ -41,6 +41,13 @@ export function weightOf(weights: LossWeights, name: string | undefined): number
   );
 }
 
+/** Multiplies weights by a factor; returns them as they are for a factor of 1. */
+export function scaleWeights(weights: LossWeights, factor: number): LossWeights {
+  if (factor === 1) return weights;
+  if (typeof weights === "number") return weights * factor;
+  return Object.fromEntries(Object.entries(weights).map(([name, weight]) => [name, weight * factor]));
+}
+
 /**
  * Checks weights.
  * @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative, not finite or missing

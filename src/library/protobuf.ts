@@ -63,7 +63,10 @@ function append(bytes: number[], more: Bytes | Uint8Array): void {
 }
 
 function putVarint(bytes: number[], value: number): void {
-  if (value < 0) return putNegative(bytes, value);
+  if (value < 0) {
+    putNegative(bytes, value);
+    return;
+  }
   let rest = value;
   // Shifts would cut the number to 32 bits.
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);

@@ -102,12 +102,15 @@ export class ActorThreads implements Disposable {
     process.on("worker", this.#enter);
   }
 
-  /** Ends one of them, whatever it does: of two of one name the elder lives, and the other waits to take its place. */
-  endOne(chance: Chance): string | undefined {
+  /**
+   * Ends one of them, whatever it does: of two of one name the elder lives, and the other waits to take its place.
+   * @param cast - matches the names of those that it may be. Default: all of a run
+   */
+  endOne(chance: Chance, cast = CAST): string | undefined {
     const living = new Map(
       [...this.#workers].toReversed().map((worker) => [worker.threadName ?? "", worker]),
     );
-    const named = [...living.values()].filter(({ threadName }) => CAST.test(threadName ?? ""));
+    const named = [...living.values()].filter(({ threadName }) => cast.test(threadName ?? ""));
     if (named.length === 0) return undefined;
     const worker = chance.pick(named);
     void worker.terminate();

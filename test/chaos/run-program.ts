@@ -23,21 +23,28 @@ export interface Surroundings {
 }
 
 /** How a program ended. */
-export interface Ran {
+export interface Ran<Told = Trained> {
   /** Its answer; undefined if it ended before. */
-  readonly told: Trained | undefined;
+  readonly told: Told | undefined;
   readonly ending: string;
   /** Its leftovers: processes, shared memory, temporary files. */
   readonly left: readonly string[];
 }
 
-/** Trains in a program of its own, and looks for what it leaves. */
-export async function runProgram(order: TrainingOrder, around: Surroundings): Promise<Ran> {
+/**
+ * Trains in a program of its own, and looks for what it leaves.
+ * @param file - takes the order as its argument, and prints what became of it
+ */
+export async function runProgram<Told = Trained, Order extends object = TrainingOrder>(
+  order: Order,
+  around: Surroundings,
+  file = trainAndSave,
+): Promise<Ran<Told>> {
   const { preload, env } = around;
   const temporary = join(around.folder, "temporary");
   mkdirSync(temporary, { recursive: true });
   const [name, value] = ["TROUPE_CHAOS", randomUUID()];
-  const program = spawn(process.execPath, [trainAndSave, JSON.stringify(order)], {
+  const program = spawn(process.execPath, [file, JSON.stringify(order)], {
     env: {
       // Kept where all programs find it, and not in the folder that is looked through.
       NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
@@ -63,5 +70,5 @@ export async function runProgram(order: TrainingOrder, around: Surroundings): Pr
   const ending = `${signalCode ?? exitCode}: ${(await complained).join("").slice(-300)}`;
   const lastLine = (await said).join("").trim().split("\n").at(-1) ?? "";
   const isWhole = exitCode === 0 && lastLine.startsWith("{");
-  return { told: isWhole ? (JSON.parse(lastLine) as Trained) : undefined, ending, left };
+  return { told: isWhole ? (JSON.parse(lastLine) as Told) : undefined, ending, left };
 }

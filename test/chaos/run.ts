@@ -10,6 +10,7 @@ import { reportFlips } from "./reports/flips.ts";
 import { reportFuzz } from "./reports/fuzz.ts";
 import { reportHangs } from "./reports/hangs.ts";
 import { reportHosts } from "./reports/hosts.ts";
+import { reportLive } from "./reports/live.ts";
 import { reportMoments } from "./reports/moments.ts";
 import { reportPhases } from "./reports/phases.ts";
 import { reportPower } from "./reports/power.ts";
@@ -25,6 +26,7 @@ const parts: Readonly<Record<string, Report>> = {
   hangs: reportHangs,
   cycles: reportCycles,
   moments: reportMoments,
+  live: reportLive,
   hosts: reportHosts,
   saves: reportSaves,
   power: reportPower,
@@ -43,6 +45,7 @@ Disturbs what must survive and prints what became of it. Parts, all unless told:
   --placement P   thread or process (both, one after the other)
   --cycles N      starts and ends (100)
   --moments N     programs that are ended at random and gone on with (200)
+  --sessions N    of a live model (50)
   --faults N      of runs over two hosts (50)
   --target TEXT   part of the name of what is fuzzed, or of PHASE/FAULT
   --kills N       of saves (1000)
@@ -57,6 +60,7 @@ const { values, positionals } = readArguments(
     placement: { type: "string" },
     cycles: { type: "string", default: "100" },
     moments: { type: "string", default: "200" },
+    sessions: { type: "string", default: "50" },
     faults: { type: "string", default: "50" },
     target: { type: "string", default: "" },
     kills: { type: "string", default: "1000" },
@@ -70,7 +74,16 @@ const unknown = asked.filter((name) => !(name in parts));
 if (unknown.length > 0) refuse(usage, `${Object.keys(parts).join(", ")} or all`, unknown.join(", "));
 if (values.placement !== undefined && !["thread", "process"].includes(values.placement))
   refuse(usage, "--placement thread or process", values.placement);
-type Numbered = "minutes" | "mtbf" | "seed" | "cycles" | "moments" | "faults" | "kills" | "files";
+type Numbered =
+  | "minutes"
+  | "mtbf"
+  | "seed"
+  | "cycles"
+  | "moments"
+  | "sessions"
+  | "faults"
+  | "kills"
+  | "files";
 const given = (option: Numbered) => numberOf(usage, option, values[option]);
 
 const seed = given("seed");
@@ -87,6 +100,7 @@ const options = {
   placements: (values.placement === undefined ? ["thread", "process"] : [values.placement]) as Placement[],
   numCycles: given("cycles"),
   numMoments: given("moments"),
+  numSessions: given("sessions"),
   numFaults: given("faults"),
   numKills: given("kills"),
   numFiles: given("files"),

@@ -5,7 +5,8 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as nn from "../../src/compute/nn/index.ts";
-import { hold, noGrad, scope, type Tensor } from "../../src/compute/tensor/index.ts";
+import { noGrad, scope, type Tensor } from "../../src/compute/tensor/index.ts";
+import { SafetensorsFile } from "../../src/library/checkpoint/index.ts";
 import { exportModel, type ForwardSpec, writeOnnx } from "../../src/library/export/index.ts";
 import { type GenerativeModel, generate, type TaskModel } from "../../src/library/models/index.ts";
 import { sharedPath } from "../fixtures/shared.ts";
@@ -210,14 +211,40 @@ class OwnHead extends nn.Module {
   }
 }
 
+describe.skipIf(golden === undefined)("an adapter", () => {
+  it.each(["llama-lora", "bert-lora"])("of %s is merged into its base", async (name) => {
+    const of = join(golden ?? "", name);
+    const target = join(place, name);
+    await exportModel(join(of, "adapter"), target, { to: "onnx", base: join(of, "base") });
+    await using file = await SafetensorsFile.open(join(of, "golden.safetensors"));
+    const given = await Promise.all(
+      ["input.input_ids", "input.attention_mask", "output.logits"].map(
+        async (each): Promise<Given | undefined> => {
+          if (!file.tensors.has(each)) return undefined;
+          const { buffer } = (await file.read(each)).slice();
+          const values = each.startsWith("input")
+            ? Array.from(new BigInt64Array(buffer), Number)
+            : [...new Float32Array(buffer)];
+          return { values, shape: file.entry(each).shape };
+        },
+      ),
+    );
+    const [ids, mask, logits] = given as [Given, Given | undefined, Given];
+    const ones = { shape: ids.shape, values: ids.values.map(() => 1) };
+    const types = { shape: ids.shape, values: ids.values.map(() => 0) };
+    const outputs = await theirs(target, {
+      input_ids: ids,
+      attention_mask: mask ?? ones,
+      token_type_ids: types,
+    });
+    scope(() => expect(difference(outputs.logits as Given, asTensor(logits, "float32"))).toBeLessThan(1e-4));
+  });
+});
+
 describe("a model of a class of one's own", () => {
   const spec = (model: OwnModel): ForwardSpec => ({
     inputs: { x: { shape: ["batch", 3, "height", "width"] } },
     run: ({ x }) => ({ y: model.forward(x as Tensor) }),
-  });
-  const readerOf = (model: OwnModel) => ({
-    read: async (name: string) =>
-      hold(() => (model.namedState().get(name) as nn.Parameter).memory.detach().clone()),
   });
   const made = () => {
     const model = new OwnModel();
@@ -229,7 +256,7 @@ describe("a model of a class of one's own", () => {
   it("is computed by onnxruntime for other sizes than those recorded, its weights in a file of their own", async () => {
     const model = made();
     const path = join(place, "own.onnx");
-    const files = await writeOnnx(path, model, spec(model), readerOf(model), { maxFileBytes: 100 });
+    const files = await writeOnnx(path, model, spec(model), { maxFileBytes: 100 });
     expect(files).toEqual([path, `${path}_data`]);
     const x = {
       shape: [2, 3, 21, 34],
@@ -252,7 +279,7 @@ describe("a model of a class of one's own", () => {
       const model = made();
       model.inner.reads = reads;
       const path = join(place, "refused.onnx");
-      await expect(writeOnnx(path, model, spec(model), readerOf(model))).rejects.toThrow(message);
+      await expect(writeOnnx(path, model, spec(model))).rejects.toThrow(message);
       expect(await readdir(place)).not.toContain("refused.onnx");
     },
   );

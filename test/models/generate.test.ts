@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
-import { liveTensors, noGrad, scope, tensor } from "../../src/compute/tensor/index.ts";
-import { draw, generate } from "../../src/library/models/generation/index.ts";
+import { liveTensors, noGrad, ops, scope, tensor } from "../../src/compute/tensor/index.ts";
+import { generate } from "../../src/library/models/generation/index.ts";
 import { GPT2LMHeadModel } from "../../src/library/models/index.ts";
 
 describe("text generation", () => {
@@ -41,14 +41,19 @@ describe("text generation", () => {
   });
 
   test("draws each token as often as its probability says, and none outside the k most likely", () => {
-    const logits = Float32Array.from([0, Math.log(3), -1, Math.log(4)]);
-    const counts = [0, 0, 0, 0];
-    for (let trial = 0; trial < 800; trial++) {
-      const token = draw(logits, { temperature: 1, topK: 3, topP: 1 }, (trial + 0.5) / 800);
-      counts[token] = (counts[token] ?? 0) + 1;
-    }
-    expect(counts).toEqual([100, 300, 0, 400]);
-    expect(draw(logits, { temperature: 0.01, topK: 4, topP: 1 }, 0.5)).toBe(3);
+    const logits = tensor([0, Math.log(3), -1, Math.log(4)])
+      .expand([800, 4])
+      .contiguous();
+    const uniforms = tensor(Array.from({ length: 800 }, (_, trial) => (trial + 0.5) / 800));
+    const countsOf = (temperature: number, topK: number, topP: number) => {
+      const counts = [0, 0, 0, 0];
+      for (const token of ops.troupe.drawTokens(logits, uniforms, temperature, topK, topP).toTypedArray())
+        counts[Number(token)] = (counts[Number(token)] ?? 0) + 1;
+      return counts;
+    };
+    expect(countsOf(1, 3, 1)).toEqual([100, 300, 0, 400]);
+    expect(countsOf(1, 0, 0.8)).toEqual([0, 343, 0, 457]);
+    expect(countsOf(0.01, 4, 1)).toEqual([0, 0, 0, 800]);
   });
 
   test.each([

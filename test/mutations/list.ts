@@ -266,7 +266,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a tensor of another device is taken as it is",
     file: "src/compute/collectives/carrier.ts",
-    from: 'there.device === "cpu" || there.device === this.#own',
+    from: 'there.device === "cpu" || there.device === devices[rank]',
     to: "there.numel >= 0",
     caughtBy: [by(simTraining, "with zero 1 and accumulate 2 and more, spread over two")],
   },
@@ -357,8 +357,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a device's statistics are waited for",
     file: "src/actors/shard/reduce/gradient-statistics.ts",
-    from: "this.isLate ? onHost(all) : Promise.resolve(all)",
-    to: "Promise.resolve(all)",
+    from: "await onHost(all)",
+    to: "all",
     caughtBy: [by(device, "blocks no thread on the device within a step: %s")],
   },
   {
@@ -587,8 +587,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "gradients of recorded tensors are summed over micro-batches",
     file: "src/actors/engine/rank/granted-step.ts",
-    from: "const divisor = numMicroBatches * (shard",
-    to: "const divisor = (shard",
+    from: "const divisor = plan.layout.mesh.dp * this.numMicroBatches * (shard",
+    to: "const divisor = plan.layout.mesh.dp * (shard",
     caughtBy: [by(tensors, "is that of the step's loss, by finite differences, with %o")],
   },
   {
@@ -942,8 +942,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "every replica draws alike",
     file: "src/actors/engine/rank/granted-step.ts",
-    from: "return place.dp * ofReplica + microBatch + repeat",
-    to: "return microBatch + repeat",
+    from: "return dp * first + place.dp * size + (microBatch - first)",
+    to: "return dp * first + (microBatch - first)",
     caughtBy: [
       by(
         training,

@@ -2,7 +2,7 @@ import { createServer, request, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 
 /** A proxy on this machine's own address: whichever host is asked for, the answer is one server's. */
-export class Proxy {
+export class LocalProxy {
   readonly #server: Server;
   /** The hosts that were asked for. */
   readonly hosts = new Set<string>();

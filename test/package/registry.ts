@@ -12,7 +12,7 @@ interface Manifest {
 
 interface Published {
   readonly manifest: Manifest;
-  /** Of its archive's address. */
+  /** The path of its archive's address. */
   readonly path: string;
   readonly integrity: string;
 }

@@ -2,7 +2,7 @@ import type { RecordedTensor } from "../../compute/nn/index.ts";
 import type { FlatBlock } from "../../compute/parallel/index.ts";
 import type { LossValues, LossWeights } from "../../job/index.ts";
 import type { StateName } from "../../library/checkpoint/index.ts";
-import type { GenerateOptions } from "../../library/models/index.ts";
+import type { GeneratedText, GenerateOptions } from "../../library/models/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankPlan } from "./rank-plan.ts";
@@ -70,6 +70,8 @@ export type RankProtocol = StageLinkProtocol & {
   accumulate: {
     in: ProgramOrder & {
       readonly begin: StepOrder;
+      /** Its number of samples as a multiple of that of the step's first batch. */
+      readonly weight: number;
       readonly update?: UpdateOrder;
       /** The micro-batches of the accumulation that follows, if the script has called it already. */
       readonly ahead?: readonly BatchRequest[];
@@ -85,10 +87,10 @@ export type RankProtocol = StageLinkProtocol & {
     in: {
       readonly step: number;
       readonly call: number;
-      readonly prompts: readonly (readonly number[])[];
+      readonly prompts: readonly (string | readonly number[])[];
       readonly options: GenerateOptions;
     };
-    out: { readonly texts: readonly (readonly number[])[] };
+    out: { readonly texts: readonly GeneratedText[] };
   };
   /** Held-out loss of the parameters of `step` on `requests`, this rank's share. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
@@ -161,6 +163,8 @@ export interface RankStepped extends RankAccumulated {
   readonly numCounted?: readonly number[];
   /** Named losses of those micro-batches, where losses have names. */
   readonly namedLosses: readonly Readonly<Record<string, number>>[];
+  /** The number of those micro-batches, each times its weight, if that is another: the step's loss is the mean over it. */
+  readonly numCountedBatches?: number;
   readonly learningRate: number;
   /** In the micro-batches whose losses it reports. */
   readonly numSamples: number;

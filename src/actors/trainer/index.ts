@@ -5,4 +5,5 @@ export { jobUrlOf, pythonScript } from "./plan/job-url.ts";
 export { trainingOf } from "./plan/training-plan.ts";
 export { settingsIn } from "./resume/changes.ts";
 export { RESUME_AUTO, startedIn } from "./resume/resume-auto.ts";
-export { type Launched, Runtime } from "./runtime.ts";
+export type { Launched } from "./running.ts";
+export { Runtime } from "./runtime.ts";

@@ -41,6 +41,8 @@ const STOP_DEADLINE_MS = 1_000;
 /** Options of a {@link Run}. */
 export interface RunOptions {
   readonly settings: RuntimeSettings;
+  /** Name of the live model, if it has one: it begins the names of its actors. */
+  readonly name: string | undefined;
   /** The system that its actors live in. */
   readonly system: SharedSystem;
   /** The launch on several hosts that this one leads, if any. */
@@ -66,6 +68,8 @@ export class Run {
   /** Pauses it, saves it, ends it early. */
   readonly control = new RunControl();
   readonly #options: RunOptions;
+  /** Begins the names of its actors. */
+  readonly #prefix: string;
   readonly #stalls: Stalls;
   readonly #hosts: RunHosts;
   readonly #system: ActorSystem;
@@ -92,6 +96,7 @@ export class Run {
     const { head, about, emit, onSignal } = options;
     this.#halted.promise.catch(() => {});
     this.#options = options;
+    this.#prefix = options.name === undefined ? "" : `${options.name}-`;
     this.#stalls = new Stalls(supervision.stallMs, supervision.deadlineMs);
     this.#hosts = new RunHosts(layout.ranks, emit);
     const hosts = head && {
@@ -108,7 +113,7 @@ export class Run {
       isToProgress: (actor: ActorInspection) => this.#stalls.isToBlame(actor),
     };
     const onEvent = (event: RuntimeEvent): void => this.#hear(event);
-    this.#system = options.system.part({ name: "troupe", ...stalls, onEvent }, hosts);
+    this.#system = options.system.part({ name: options.name ?? "troupe", ...stalls, onEvent }, hosts);
   }
 
   /** Trains the job to its end, once, and reports the result. @throws {TroupeError} the first cause of a failure */
@@ -224,18 +229,27 @@ export class Run {
     const system = this.#system;
     head?.publish(await system.invite());
     using _ = head && this.#hosts.watchRefused(head, () => system.hostsMissing);
-    const settled = await settleJob(system, jobUrl, overrides, settings, emit);
+    const settled = await settleJob(system, this.#prefix, jobUrl, overrides, settings, emit);
     const { job, config, data, batch, model, recipe, start, changes } = settled;
     await using rendezvous = await Rendezvous.open(layout, head?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
-    const plan = planRun({ job, jobUrl, config }, settings, batch, data, start, rendezvous.groups);
+    const plan = planRun(
+      { job, jobUrl, config },
+      settings,
+      batch,
+      data,
+      start,
+      rendezvous.groups,
+      live !== undefined,
+    );
     if (head !== undefined)
       await Promise.race([system.hostsJoined(supervision.hostDeadlineSeconds * 1000), this.#halted.promise]);
     this.#haveJoined = true;
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
-    const checkpointer = checkpoint && (await superviseCheckpointer(system, checkpoint, folder?.hold));
+    const checkpointer =
+      checkpoint && (await superviseCheckpointer(system, this.#prefix, checkpoint, folder?.hold));
     this.#checkpointer = checkpointer;
     const hosts = head && this.#hosts.placed();
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
@@ -245,6 +259,7 @@ export class Run {
       system,
       {
         ...layout,
+        prefix: this.#prefix,
         offload,
         slicesTo: head && slicesTo(checkpoint),
         warmStandby: supervision.warmStandby,
@@ -303,7 +318,7 @@ export class Run {
   #hear(event: RuntimeEvent): void {
     if (event.kind === "actor.failed" || event.kind === "actor.stopped") this.#clearUpAfter(event);
     // The run ends with its error.
-    if (event.kind === "actor.failed" && event.actor === JOB_LOADER) return;
+    if (event.kind === "actor.failed" && event.actor === this.#prefix + JOB_LOADER) return;
     // Messages under way when a run ends are lost on purpose.
     if (this.#isEnding && event.kind === "message.undelivered") return;
     if (event.kind === "actor.stalled") {
@@ -337,7 +352,7 @@ export class Run {
 
   async #endStalled(actor: ActorInspection): Promise<void> {
     // Its own supervisor starts it again; the save under way fails with it.
-    if (actor.actor === CHECKPOINTER && this.#checkpointer !== undefined)
+    if (actor.actor === this.#prefix + CHECKPOINTER && this.#checkpointer !== undefined)
       return this.#system.stopActor(this.#checkpointer.pinned(), { drain: false, deadlineMs: 0 });
     // Its thread may end late: the others stop waiting for it now.
     this.#leaveRendezvous(actor.actor);

@@ -12,7 +12,7 @@ import {
   type TroupeEvent,
 } from "../../job/events/index.ts";
 import type { Job } from "../../job/index.ts";
-import type { HostsOptions, RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
+import type { RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
 import type { ActorInspection, ActorRef, ActorSystem } from "../../runtime/index.ts";
 import type { SavedState } from "../engine/conductor/index.ts";
 import {
@@ -22,24 +22,17 @@ import {
   type TensorSummary,
   type UpdateSummary,
 } from "../inspect/index.ts";
-import type { Head, Launch } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
-import { Interruption } from "./interruption.ts";
 import type { LiveModel } from "./live/live-model.ts";
+import { type OpenOptions, settingsOfModel } from "./live/open-options.ts";
 import { optionError } from "./option-error.ts";
 import type { KindFor, openOwnActors, tellEvents } from "./own-actors.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
 import { launchedOptions, numHostsOf } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
 import type { LiveStart, Run } from "./run.ts";
+import { type Launched, type Order, Running } from "./running.ts";
 import type { SharedSystem } from "./shared-system.ts";
-
-/** The launch of a run over several hosts. */
-export interface Launched {
-  readonly launch: Launch;
-  /** Settings that all hosts must share, in words for error messages. */
-  readonly about: string;
-}
 
 /** The classes and functions that a runtime loads when it is spawned: an actor's thread imports this module too, and needs none. */
 interface Loaded {
@@ -59,6 +52,7 @@ interface Loaded {
  * ```
  */
 export class Runtime implements AsyncDisposable {
+  readonly #options: RuntimeOptions;
   readonly #settings: RuntimeSettings;
   readonly #printed: string;
   readonly #loaded: Loaded;
@@ -67,19 +61,18 @@ export class Runtime implements AsyncDisposable {
   readonly #system: SharedSystem;
   #own: ActorSystem | undefined;
   #dashboard: Dashboard | undefined;
-  #run: Run | undefined;
+  /** The run and the live models, in the order in which they were asked for; the name of one without a name is empty. */
+  readonly #running = new Map<string, Running>();
   #stopped = false;
-  /** Settles once the run that `run` was asked for has started or failed to; requests made before that wait for it. */
-  #beginning: Promise<void> | undefined;
-  /** Settled once the run is over; never rejected. */
-  #over: Promise<void> = Promise.resolve();
 
   private constructor(
+    options: RuntimeOptions,
     settings: RuntimeSettings,
     printed: string,
     loaded: Loaded,
     launched: Launched | undefined,
   ) {
+    this.#options = options;
     this.#settings = settings;
     this.#launched = launched;
     this.#printed = printed;
@@ -106,7 +99,7 @@ export class Runtime implements AsyncDisposable {
     const { launch } = launched ?? {};
     const settings =
       launch === undefined ? settle(options) : settle(launchedOptions(options, launch), numHostsOf(launch));
-    const runtime = new Runtime(settings, printScript(options), loaded, launched);
+    const runtime = new Runtime(options, settings, printScript(options), loaded, launched);
     for (const sink of options.sinks ?? []) runtime.addSink(sink);
     await runtime.#openDashboard();
     return runtime;
@@ -222,19 +215,21 @@ export class Runtime implements AsyncDisposable {
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
     this.#refuseBusy();
-    return this.#begin(jobUrl, overrides);
+    return this.#begin(undefined, settleResume(this.#settings), { jobUrl: jobUrlOf(jobUrl), overrides });
   }
 
-  /** @throws {TroupeError} `RUN_IN_PROGRESS` during a run and after the end */
-  #refuseBusy(): void {
+  /** @throws {TroupeError} `RUN_IN_PROGRESS` beside another of that name, and after the end */
+  #refuseBusy(name = ""): void {
     if (this.#stopped) throw stopped("runtime", "RUN_IN_PROGRESS");
-    if (this.#run !== undefined || this.#beginning !== undefined)
-      throw new TroupeError("RUN_IN_PROGRESS", {
-        where: "runtime",
-        expected: "one run at a time",
-        got: "a second",
-        hint: "await the first, or close its model",
-      });
+    if (!this.#running.has(name)) return;
+    const [expected, hint] =
+      name === ""
+        ? [
+            "one run at a time",
+            'await the first, or close its model; a further model has a name: open(job, {}, { name: "judge" })',
+          ]
+        : [`one model ${name}`, "close the first, or give another name"];
+    throw new TroupeError("RUN_IN_PROGRESS", { where: "runtime", expected, got: "a second", hint });
   }
 
   /**
@@ -242,21 +237,26 @@ export class Runtime implements AsyncDisposable {
    * calls typed, name the job: `runtime.open<typeof job>(url)`, with `import type job from "./job.ts"`.
    * @param jobUrl - as for {@link run}
    * @param overrides - values for the job's settings, instead of its defaults
-   * @throws {TroupeError} as {@link run}
+   * @param options - for a further model, beside a run or others: its name, and what it has of its own
+   * @throws {TroupeError} as {@link run}; `OPTION`
    */
   async open<J = Job>(
     jobUrl: URL | string,
     overrides: Readonly<Record<string, unknown>> = {},
+    options: OpenOptions = {},
   ): Promise<LiveModel<J>> {
-    this.#refuseBusy();
+    const { name } = options;
+    this.#refuseBusy(name);
     const { CallLog } = await import("../engine/conductor/index.ts");
     const { LiveModel } = await import("./live/live-model.ts");
     const calls = new CallLog();
     const opened = Promise.withResolvers<LiveModel<J>>();
-    const over = this.#begin(jobUrl, overrides, {
+    const settings = settingsOfModel(options, this.#options, this.#settings, this.#launched !== undefined);
+    const live: LiveStart = {
       calls,
       onOpen: (run) => opened.resolve(new LiveModel<J>({ ...run, calls, over })),
-    });
+    };
+    const over = this.#begin(name, settings, { jobUrl: jobUrlOf(jobUrl), overrides, live });
     over.then(
       () => calls.end(),
       (error: unknown) => {
@@ -268,62 +268,25 @@ export class Runtime implements AsyncDisposable {
   }
 
   async #begin(
-    jobUrl: URL | string,
-    overrides: Readonly<Record<string, unknown>>,
-    live?: LiveStart,
+    name: string | undefined,
+    settings: Promise<RuntimeSettings>,
+    order: Order,
   ): Promise<RunResult> {
-    const begun = Promise.withResolvers<void>();
-    this.#beginning = begun.promise;
-    try {
-      return await this.#train(jobUrl, overrides, begun.resolve, live);
-    } finally {
-      this.#beginning = undefined;
-      begun.resolve();
-    }
-  }
-
-  async #train(
-    jobUrl: URL | string,
-    overrides: Readonly<Record<string, unknown>>,
-    begun: () => void,
-    live: LiveStart | undefined,
-  ): Promise<RunResult> {
-    const settings = await this.#settingsOf(live !== undefined);
-    let hostSignal: NodeJS.Signals | undefined;
-    // Listens before other hosts can find this one: from then on a signal ends all hosts alike.
-    using interruption = this.#listensToSignals
-      ? new Interruption((signal) => {
-          if (hostSignal === undefined && this.#run !== undefined) this.#interrupt(signal);
-        })
-      : undefined;
-    using head = this.#launched && (await openHead(this.#launched.launch, settings.supervision.hosts));
-    const run = new this.#loaded.Run({
-      settings,
+    // Another may have taken the name meanwhile.
+    this.#refuseBusy(name);
+    const { Run } = this.#loaded;
+    const running = new Running({
+      name,
+      Run,
       system: this.#system,
-      head,
-      about: this.#launched?.about ?? "",
-      emit: (event) => this.#hub.emit(event),
-      onSignal: (signal) => {
-        if (hostSignal === undefined && interruption?.signal === undefined) this.#interrupt(signal);
-        hostSignal ??= signal;
-      },
+      launched: name === undefined ? this.#launched : undefined,
+      emit: (event) => this.#hub.emit(event, name),
     });
-    this.#run = run;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#over = promise;
-    if (interruption?.signal !== undefined) this.#interrupt(interruption.signal);
+    this.#running.set(name ?? "", running);
     try {
-      const training = run.train(jobUrlOf(jobUrl), overrides, live);
-      begun();
-      const result = await training;
-      // A signal during the last step has cut nothing short.
-      const signal = result.steps === run.numSteps ? undefined : (interruption?.signal ?? hostSignal);
-      run.endedBy(signal, result);
-      return signal === undefined ? result : { ...result, interruptedBy: signal };
+      return await running.perform(settings, order);
     } finally {
-      await run.end();
-      this.#run = undefined;
-      resolve();
+      this.#running.delete(name ?? "");
       this.#hub.flush();
     }
   }
@@ -336,9 +299,9 @@ export class Runtime implements AsyncDisposable {
    *   before the checkpoint is durable; the error that the save failed with
    */
   async save(): Promise<SavedState> {
-    const { control } = await this.#running();
-    this.#requireFolder();
-    return control.save();
+    const [running, run] = await this.#present();
+    running.requireFolder();
+    return run.control.save();
   }
 
   /**
@@ -347,7 +310,8 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `RUN_OVER` if no run is in progress, or it ends before that
    */
   async pause(): Promise<number> {
-    return (await this.#running()).control.pause();
+    const [, run] = await this.#present();
+    return run.control.pause();
   }
 
   /**
@@ -355,13 +319,15 @@ export class Runtime implements AsyncDisposable {
    * @throws {TroupeError} `RUN_OVER` if no run is in progress
    */
   resume(): void {
-    if (this.#run === undefined) throw this.#loaded.Run.missing();
-    this.#run.control.resume();
+    const run = this.#first?.run;
+    if (run === undefined) throw this.#loaded.Run.missing();
+    run.control.resume();
   }
 
   /** Reports what every actor is doing, read from shared memory, so that it works even while actors are stuck. */
   inspect(): readonly ActorInspection[] {
-    return [...(this.#own?.inspect() ?? []), ...(this.#run?.inspect() ?? [])];
+    const runs = [...this.#running.values()].flatMap(({ run }) => run?.inspect() ?? []);
+    return [...(this.#own?.inspect() ?? []), ...runs];
   }
 
   /**
@@ -430,10 +396,12 @@ export class Runtime implements AsyncDisposable {
    *   without a checkpoint folder, which then goes on
    */
   async stop({ save = false }: { readonly save?: boolean } = {}): Promise<void> {
-    await this.#beginning;
-    if (save && this.#run !== undefined) this.#requireFolder();
+    const all = [...this.#running.values()];
+    await Promise.all(all.map(({ begun }) => begun));
+    if (save && this.#first?.run !== undefined) this.#first.requireFolder();
+    const saved = all.filter((running) => save && running.isSaved);
     try {
-      if (save) await this.#finish();
+      for (const running of saved) await running.finish();
     } finally {
       await this.#end();
     }
@@ -443,20 +411,11 @@ export class Runtime implements AsyncDisposable {
     await this.stop();
   }
 
-  /** The settings of a run, and where it is to begin; a live model keeps states, since calls are kept from the last one on. */
-  async #settingsOf(isLive: boolean): Promise<RuntimeSettings> {
-    const settings = await settleResume(this.#settings);
-    const { inMemoryEverySteps, dir } = settings.checkpoint ?? {};
-    if (!isLive || inMemoryEverySteps !== undefined || dir !== undefined) return settings;
-    const { settle } = await import("../../job/options/index.ts");
-    const { checkpoint } = settle({ checkpoint: { inMemoryEverySteps: COPY_EVERY_STEPS } });
-    return { ...settings, checkpoint };
-  }
-
   async #end(): Promise<void> {
     const own = this.#own?.stop();
     try {
-      await this.#run?.stop(own?.catch(() => {}));
+      const first = own?.catch(() => {});
+      await Promise.all([...this.#running.values()].map(({ run }) => run?.stop(first)));
       await own;
     } finally {
       this.#stopped = true;
@@ -472,55 +431,23 @@ export class Runtime implements AsyncDisposable {
     this.#hub.addSink(this.#dashboard);
   }
 
-  get #listensToSignals(): boolean {
-    return this.#settings.supervision.signals;
+  /** The run, or the live model without a name; if there is none, the model opened first. */
+  get #first(): Running | undefined {
+    return this.#running.get("") ?? this.#running.values().next().value;
   }
 
-  /** Lets the run save and end; stops it at once if that takes longer than the grace period, or it has no checkpoint folder. */
-  #interrupt(signal: NodeJS.Signals): void {
-    const { supervision, checkpoint } = this.#settings;
-    const graceMs = supervision.graceSeconds * 1000;
-    this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
-    const isOver = this.#run?.interrupt(signal) === true;
-    // The run itself reports the error of either.
-    const giveUp = () => void this.#run?.stop().catch(() => {});
-    if (checkpoint?.dir === undefined) {
-      if (!isOver) giveUp();
-      return;
-    }
-    const grace = setTimeout(giveUp, graceMs);
-    void this.#finish()
-      .catch(() => {})
-      .finally(() => clearTimeout(grace));
-  }
-
-  async #finish(): Promise<void> {
-    const control = this.#run?.control;
-    if (control === undefined) return;
-    const saved = control.save();
-    control.stop();
-    try {
-      await saved;
-    } finally {
-      await this.#over;
-    }
-  }
-
-  async #running(): Promise<Run> {
-    await this.#beginning;
-    if (this.#run === undefined) throw this.#loaded.Run.missing();
-    return this.#run;
-  }
-
-  /** @throws {TroupeError} `OPTION` without a checkpoint folder */
-  #requireFolder(): void {
-    if (this.#settings.checkpoint?.dir !== undefined) return;
-    throw optionError("checkpoint.dir", "a folder to save to", "none", "give it to Runtime.spawn");
+  /** @throws {TroupeError} `RUN_OVER` if no run is in progress */
+  async #present(): Promise<readonly [Running, Run]> {
+    const running = this.#first;
+    await running?.begun;
+    if (running?.run === undefined) throw this.#loaded.Run.missing();
+    return [running, running.run];
   }
 
   async #inspect(of: keyof Findings, pattern: string, values = false): Promise<Findings> {
-    await this.#beginning;
-    if (this.#run !== undefined) return this.#run.inspections.ask(of, pattern, values);
+    const running = this.#first;
+    await running?.begun;
+    if (running?.run !== undefined) return running.run.inspections.ask(of, pattern, values);
     throw new TroupeError("INSPECTION_OVER", {
       where: "inspect",
       expected: "a run in progress",
@@ -528,15 +455,6 @@ export class Runtime implements AsyncDisposable {
       hint: "ask while `run` is under way",
     });
   }
-}
-
-/** Steps between copies in memory of a live model that saves nothing else: its calls are kept since the last. */
-const COPY_EVERY_STEPS = 64;
-
-/** Imported lazily: actors' threads load this module too, and never need it. */
-async function openHead(launch: Launch, trust: HostsOptions): Promise<Head> {
-  const launching = await import("../launch/index.ts");
-  return launching.Head.open(launch, trust);
 }
 
 function stopped(where: string, code: "RUN_IN_PROGRESS" | "SYSTEM_STOPPED"): TroupeError {

@@ -38,11 +38,13 @@ export interface SettledJob {
  * Decides what is trained and from which state, and checks that it can be: everything that may refuse the run before anything
  * is written.
  * @param system - starts the actor that loads the job and its data
+ * @param prefix - begins the names of its actors
  * @param overrides - values for the job's settings, instead of its defaults
  * @throws {TroupeError} the first reason why the job cannot be trained with these settings
  */
 export async function settleJob(
   system: ActorSystem,
+  prefix: string,
   jobUrl: string,
   overrides: Readonly<Record<string, unknown>>,
   settings: RuntimeSettings,
@@ -50,7 +52,7 @@ export async function settleJob(
 ): Promise<SettledJob> {
   const { training, execution, precision } = settings;
   const { deadlineMs } = execution;
-  const loader = await JobLoader.start({ system, jobUrl, name: nameOfJob(jobUrl), deadlineMs });
+  const loader = await JobLoader.start({ system, prefix, jobUrl, name: nameOfJob(jobUrl), deadlineMs });
   const job = await loadJob(jobUrl);
   const before =
     training.resume === undefined

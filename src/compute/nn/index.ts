@@ -7,7 +7,15 @@ export {
   paddingMask,
   splitHeads,
 } from "./attention/attention.ts";
-export * from "./attention/decoding.ts";
+export {
+  Decoding,
+  GivenPast,
+  isWriting,
+  madeOnce,
+  numPast,
+  positionsHere,
+  withPast,
+} from "./attention/decoding.ts";
 export {
   firstPositions,
   lengthsOf,
@@ -17,6 +25,7 @@ export {
   rowsOfTheirOwn,
   seenBy,
 } from "./attention/packed-row.ts";
+export { type PagedText, Pages, type PlacedToken } from "./attention/pages.ts";
 export * from "./attention/relative-position-bias.ts";
 export {
   anglesAt,
@@ -27,6 +36,7 @@ export {
   rotaryFrequencies,
   rotate,
 } from "./attention/rotary.ts";
+export { selfAttention } from "./attention/self-attention.ts";
 export * from "./fusion.ts";
 export * as init from "./init.ts";
 export { type ActivationName, activations, gated } from "./layers/activation.ts";
@@ -39,7 +49,7 @@ export * from "./layers/group-norm.ts";
 export * from "./layers/layer-drop.ts";
 export * from "./layers/layer-norm.ts";
 export { Affine, type AffineOptions, Conv1D, type FeatureScale, Linear } from "./layers/linear.ts";
-export { behindPrefix, PrefixHeads, type PrefixTable, setPrefix } from "./layers/prefix.ts";
+export { behindPrefix, isPrefixed, PrefixHeads, type PrefixTable, setPrefix } from "./layers/prefix.ts";
 export * from "./layers/rms-norm.ts";
 export * from "./layers/vocabulary-head.ts";
 export * from "./layers/weight-norm.ts";

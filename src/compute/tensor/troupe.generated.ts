@@ -535,6 +535,39 @@ export function droppedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
 }
 
 /**
+ * Attention of tokens at positions of texts whose keys and values lie in pages, after theirs are written there (Kwon et al. 2023).
+ *
+ * `troupe::paged_attention_(Tensor q, Tensor k, Tensor v, Tensor[] keys, Tensor[] values, Tensor table, Tensor texts, Tensor positions, int window, float scale) -> Tensor`
+ */
+export function pagedAttention_(q: Tensor, k: Tensor, v: Tensor, keys: readonly Tensor[], values: readonly Tensor[], table: Tensor, texts: Tensor, positions: Tensor, window: number, scale: number): Tensor {
+  frame[0] = handleOf(q, "pagedAttention_", "q");
+  frame[1] = handleOf(k, "pagedAttention_", "k");
+  frame[2] = handleOf(v, "pagedAttention_", "v");
+  let next = putTensors(3, keys, "pagedAttention_", "keys");
+  next = putTensors(next, values, "pagedAttention_", "values");
+  frame[next] = handleOf(table, "pagedAttention_", "table");
+  frame[next + 1] = handleOf(texts, "pagedAttention_", "texts");
+  frame[next + 2] = handleOf(positions, "pagedAttention_", "positions");
+  frame[next + 3] = window;
+  frame[next + 4] = scale;
+  return adopt(call(371));
+}
+
+/**
+ * A token of each row of logits, at which the cumulative probability of those allowed passes the row's uniform number.
+ *
+ * `troupe::draw_tokens(Tensor logits, Tensor uniforms, float temperature, int top_k, float top_p) -> Tensor`
+ */
+export function drawTokens(logits: Tensor, uniforms: Tensor, temperature: number, topK: number, topP: number): Tensor {
+  frame[0] = handleOf(logits, "drawTokens", "logits");
+  frame[1] = handleOf(uniforms, "drawTokens", "uniforms");
+  frame[2] = temperature;
+  frame[3] = topK;
+  frame[4] = topP;
+  return adopt(call(372));
+}
+
+/**
  * Mean cross entropy of logits [N, V] against targets [N], never holding float32 logits.
  *
  * `troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor`
@@ -543,7 +576,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = handleOf(logits, "crossEntropy", "logits");
   frame[1] = handleOf(targets, "crossEntropy", "targets");
   frame[2] = ignoreIndex;
-  return adopt(call(371));
+  return adopt(call(373));
 }
 
 /**
@@ -556,7 +589,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = handleOf(weight, "linearCrossEntropy", "weight");
   frame[2] = handleOf(targets, "linearCrossEntropy", "targets");
   frame[3] = ignoreIndex;
-  return adopt(call(372));
+  return adopt(call(374));
 }
 
 /**
@@ -572,7 +605,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : handleOf(weights, "vocabularyStatistics", "weights");
-  return adopt(call(373));
+  return adopt(call(375));
 }
 
 /**
@@ -588,7 +621,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = handleOf(coefficients, "vocabularyGradient_", "coefficients");
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : handleOf(weights, "vocabularyGradient_", "weights");
-  call(374);
+  call(376);
 }
 
 /**
@@ -601,7 +634,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs, "attachGradients", "inputs");
   next = putTensors(next, gradients, "attachGradients", "gradients");
   frame[next] = factor;
-  return adopt(call(375));
+  return adopt(call(377));
 }
 
 /**
@@ -615,7 +648,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(376);
+  call(378);
 }
 
 /**
@@ -625,7 +658,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors, "allFinite", "tensors");
-  return call(377) !== 0;
+  return call(379) !== 0;
 }
 
 /**
@@ -637,7 +670,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = handleOf(tokens, "tokenWindows", "tokens");
   const next = putNumbers(1, starts, "tokenWindows", "starts");
   frame[next] = length;
-  call(378);
+  call(380);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -649,7 +682,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = handleOf(x, "copyToGroup", "x");
   frame[1] = communicator;
-  return adopt(call(379));
+  return adopt(call(381));
 }
 
 /**
@@ -660,7 +693,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = handleOf(x, "reduceFromGroup", "x");
   frame[1] = communicator;
-  return adopt(call(380));
+  return adopt(call(382));
 }
 
 /**
@@ -672,7 +705,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = handleOf(x, "gatherFromGroup", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(381));
+  return adopt(call(383));
 }
 
 /**
@@ -684,7 +717,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = handleOf(x, "scatterToGroup", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(382));
+  return adopt(call(384));
 }
 
 /**
@@ -696,7 +729,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = handleOf(x, "gatherSequence", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(383));
+  return adopt(call(385));
 }
 
 /**
@@ -708,7 +741,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = handleOf(x, "reduceScatterSequence", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(384));
+  return adopt(call(386));
 }
 
 /**
@@ -723,7 +756,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(385));
+  return adopt(call(387));
 }
 
 /**
@@ -738,7 +771,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(386));
+  return adopt(call(388));
 }
 
 /**
@@ -750,7 +783,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = handleOf(x, "groupAllReduce", "x");
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(387));
+  return adopt(call(389));
 }
 
 /**
@@ -762,7 +795,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = handleOf(x, "groupReduceScatter", "x");
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(388));
+  return adopt(call(390));
 }
 
 /**
@@ -774,7 +807,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = handleOf(x, "groupBroadcast", "x");
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(389));
+  return adopt(call(391));
 }
 
 /**
@@ -787,5 +820,5 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits, "groupAllToAll", "outputSplits");
   putNumbers(next, inputSplits, "groupAllToAll", "inputSplits");
-  return adopt(call(390));
+  return adopt(call(392));
 }

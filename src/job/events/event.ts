@@ -21,6 +21,8 @@ export type TroupeEventBody =
 
 /** Fields that every event gets when it is emitted. */
 export interface EventStamp {
+  /** Name of the live model that it is of; left out for a run, and for a model without a name. */
+  readonly model?: string;
   /** When it was emitted, in milliseconds since 1970. */
   readonly timeMs: number;
   readonly schemaVersion: typeof schemaVersion;

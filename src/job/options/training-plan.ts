@@ -12,66 +12,44 @@ const clipNorm = z.union(
 
 const isShare = (value: number) => value > 0 && value < 1;
 
+const rate = z.strictObject({ factor: number("between 0 and 1", isShare), patience: whole(1) });
+
 /** Schema of the `training` of a job: the fields of `TrainingPlan`. */
-const trainingSchema = options(
-  {
-    steps: whole(0).optional(),
-    epochs: number("≥ 0", (value) => value >= 0).optional(),
-    batchSize: whole(1),
-    accumulation: whole(1).optional(),
-    rampUp: z
-      .strictObject(
-        { start: whole(1), increment: whole(1), samples: whole(1) },
-        { error: "{ start, increment, samples }, whole numbers" },
-      )
-      .optional(),
-    clipNorm: clipNorm.optional(),
-    evaluateEverySteps: cadence().optional(),
-    evaluationSamples: cadence().optional(),
-    evaluationSplits: z.array(text("a name"), { error: "a list of names" }).optional(),
-    best: z
-      .strictObject(
-        {
-          metric: text("the name of a metric").optional(),
-          mode: oneOf(["min", "max"]).optional(),
-          minDelta: number("≥ 0", (value) => value >= 0).optional(),
-          patience: whole(1).optional(),
-          keep: toggle().optional(),
-          reduceRate: z
-            .strictObject({ factor: number("between 0 and 1", isShare), patience: whole(1) })
-            .optional(),
-        },
-        {
-          error:
-            'an object such as { metric: "loss", mode: "min", patience: 3, reduceRate: { factor: 0.5, patience: 2 } }',
-        },
-      )
-      .optional(),
-    calculatePerTokenLoss: toggle().optional(),
-    pretrained: text("a folder").optional(),
-    companions: z
-      .strictObject(
-        { folder: text("a folder"), tokenizer: toggle().optional() },
-        { error: "{ folder, tokenizer }" },
-      )
-      .optional(),
-  },
-  "a plan such as { steps: 100, batchSize: 16 }",
-);
+// biome-ignore format: a table, with a row for each field
+const trainingSchema = options({
+  steps: whole(0).optional(),
+  epochs: number("≥ 0", (value) => value >= 0).optional(),
+  batchSize: whole(1),
+  accumulation: whole(1).optional(),
+  rampUp: z.strictObject({ start: whole(1), increment: whole(1), samples: whole(1) },
+    { error: "{ start, increment, samples }, whole numbers" }).optional(),
+  clipNorm: clipNorm.optional(),
+  evaluateEverySteps: cadence().optional(),
+  evaluationSamples: cadence().optional(),
+  evaluationSplits: z.array(text("a name"), { error: "a list of names" }).optional(),
+  best: z.strictObject({
+    metric: text("the name of a metric").optional(),
+    mode: oneOf(["min", "max"]).optional(),
+    minDelta: number("≥ 0", (value) => value >= 0).optional(),
+    patience: whole(1).optional(),
+    keep: toggle().optional(),
+    reduceRate: rate.optional(),
+  }, { error: 'an object such as { metric: "loss", mode: "min", patience: 3, reduceRate: { factor: 0.5, patience: 2 } }' }).optional(),
+  calculatePerTokenLoss: toggle().optional(),
+  pretrained: text("a folder").optional(),
+  companions: z.strictObject({ folder: text("a folder"), tokenizer: toggle().optional() },
+    { error: "{ folder, tokenizer }" }).optional(),
+}, "a plan such as { steps: 100, batchSize: 16 }");
 
 /**
  * Checks the `training` of a job.
  * @throws {TroupeError} `JOB_INVALID` naming every invalid field, misspelled names first
  */
 export function checkTraining(given: unknown): void {
+  const where = "training";
   if (given instanceof Promise) {
     const expected = "the job's training to be a plan such as { steps: 100, batchSize: 16 }";
-    throw new TroupeError("JOB_INVALID", {
-      where: "training",
-      expected,
-      got: "a promise",
-      hint: "leave async out",
-    });
+    throw new TroupeError("JOB_INVALID", { where, expected, got: "a promise", hint: "leave async out" });
   }
   const result = trainingSchema.safeParse(given);
   if (result.success) return;
@@ -79,15 +57,8 @@ export function checkTraining(given: unknown): void {
   const [first, ...others] = issues.flatMap((issue) => mistakesOf(issue, given));
   if (first === undefined) throw new Error("zod refuses without an issue");
   const also = others.map(({ expected, got }) => `${expected}, got ${got}`).join("; also expected ");
-  const hint = [first.hint, also === "" ? undefined : `also expected ${also}`].filter(
-    (each) => each !== undefined,
-  );
-  throw new TroupeError("JOB_INVALID", {
-    where: "training",
-    expected: first.expected,
-    got: first.got,
-    hint: hint.length === 0 ? undefined : hint.join("; "),
-  });
+  const hints = [...(first.hint ? [first.hint] : []), ...(also === "" ? [] : [`also expected ${also}`])];
+  throw new TroupeError("JOB_INVALID", { where, ...first, hint: hints.join("; ") || undefined });
 }
 
 interface Mistake {
@@ -112,6 +83,6 @@ function mistakesOf(issue: z.core.$ZodIssue, given: unknown): Mistake[] {
 }
 
 function shown(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value);
-  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
+  const isWritten = typeof value === "string" || (typeof value === "object" && value !== null);
+  return isWritten ? JSON.stringify(value) : String(value);
 }

@@ -54,7 +54,7 @@ async function writeOnnxFolder(
   await mkdir(place, { recursive: true });
   const written: string[] = [];
   for (const type of types.map(onnxTypeOf))
-    written.push(...(await writeOnnxParts(place, model, task, opened, { type, opset, maxFileBytes })));
+    written.push(...(await writeOnnxParts(place, model, task, opened.read, { type, opset, maxFileBytes })));
   const hasApart = written.some((path) => path.endsWith("_data"));
   const texts: Record<string, JsonObject> = {
     "config.json": hasApart

@@ -18,6 +18,7 @@ import {
   taskOf,
 } from "../models/index.ts";
 import { exportError } from "./export-error.ts";
+import { readFromMemory } from "./read-from-memory.ts";
 
 /** A model to be exported, whose parameters are read one by one. */
 export interface OpenedModel extends AsyncDisposable {
@@ -72,7 +73,7 @@ export async function openModel(path: string, { base, task: given }: OpenModelOp
     const task = taskIn(config, given);
     const model = autoModel(task, configOfFile(config));
     const release = adapter === undefined ? undefined : await loadTuned(model, source, adapter);
-    const read = adapter === undefined ? streamed(model, source) : bound(model);
+    const read = adapter === undefined ? streamed(model, source) : readFromMemory(model);
     const { generationConfig, companions = {} } = source;
     const close = async () => {
       release?.();
@@ -123,23 +124,12 @@ function tensorOf({ dtype: name }: LazyTensor, bytes: Uint8Array, { shape }: Par
 function streamed(model: TaskModel, { tensors }: ConvertSource): OpenedModel["read"] {
   const matches = new Map(matchWeights(model, tensors).map((match) => [match.name, match]));
   materializeTransient(model, 0);
-  const inMemory = bound(model);
+  const inMemory = readFromMemory(model);
   return async (name) => {
     const match = matches.get(name);
     if (match === undefined) return inMemory(name);
     const lazy = tensors.get(match.entry) as LazyTensor;
     return tensorOf(lazy, await lazy.read(), match.parameter);
-  };
-}
-
-/** Reads parameters that have memory. */
-function bound(model: TaskModel): OpenedModel["read"] {
-  return async (name) => {
-    const parameter = model.namedState().get(name) ?? model.namedBuffers().get(name);
-    const { memory } = parameter as Parameter;
-    return hold(() =>
-      memory.dtype.includes("float") ? memory.detach().to("float32").clone() : memory.clone(),
-    );
   };
 }
 

@@ -87,8 +87,7 @@ const NUM_TRACES = 6;
  * Records the operators that a forward calls, without computing anything: parameters and inputs have no memory. It runs with
  * several sizes; each number in the calls is then a constant or an expression of the inputs' sizes.
  * @param dtype - dtype of float parameters
- * @param unit - how many elements a named size stands for at least, such as the samples of an audio: the sizes of traces are
- *   multiples of about this
+ * @param units - see `WriteOptions`
  * @throws {TroupeError} `EXPORT` naming the module whose operators depend on sizes in another way
  */
 export function recordForward(

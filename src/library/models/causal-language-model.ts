@@ -40,6 +40,8 @@ export interface CausalFamily<Config extends CausalConfig> {
   readonly headBias?: boolean;
   /** Longest context. */
   maxPositions(config: Config): number;
+  /** Whether angles of positions depend on the length of the text, so that tokens of several cannot share a row. Default: no. */
+  turnsByLength?(config: Config): boolean;
   /** Plan of the stack. */
   plan(config: Config): nn.TensorPlan;
   /** Names in files, without the prefix, of entries that are no parameters. Default: none. */
@@ -90,6 +92,11 @@ export abstract class CausalLanguageModel<Config extends CausalConfig = CausalCo
   /** Longest context. */
   get maxPositions(): number {
     return this.#family.maxPositions(this.config);
+  }
+
+  /** Whether tokens of several texts can share a row, each with its position. */
+  get packs(): boolean {
+    return this.#family.turnsByLength?.(this.config) !== true;
   }
 
   /** Names of these parameters in Hugging Face's files. */

@@ -51,6 +51,14 @@ export type Logits = {
 export interface LanguageModel extends Module {
   /** Longest context. */
   readonly maxPositions: number;
-  /** @param options.attentionMask - [B, S], for all positions so far: false at padding */
-  forward(inputIds: Tensor, options?: { logitsToKeep?: number; attentionMask?: Tensor }): Logits;
+  /** Whether tokens of several texts can share a row, each with its position. Default: no. */
+  readonly packs?: boolean;
+  /**
+   * @param options.attentionMask - [B, S], for all positions so far: false at padding
+   * @param options.positionIds - int64 [1, T], for tokens of several texts in one row
+   */
+  forward(
+    inputIds: Tensor,
+    options?: { logitsToKeep?: number; attentionMask?: Tensor; positionIds?: Tensor },
+  ): Logits;
 }

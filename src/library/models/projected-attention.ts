@@ -57,10 +57,11 @@ export class ProjectedAttention extends nn.Module {
     const q = nn.splitHeads(this.q_proj.forward(x), this.headWidth); // [B, H, T, K]
     const keys = () =>
       [this.k_proj, this.v_proj].map((map) => nn.splitHeads(map.forward(source), this.headWidth)) as Pair;
-    const [k, v] = keysOf(this, keys, { causal, isOwn: source === x }); // [B, H, S, K]
-    return this.out_proj.forward(
-      nn.joinHeads(nn.attention(q, k, v, { ...nn.seenBy(seen), causal, dropout: this.dropout })),
-    );
+    const options = { ...nn.seenBy(seen), dropout: this.dropout };
+    const mixed = causal
+      ? nn.selfAttention(this, q, ...keys(), options)
+      : nn.attention(q, ...keysOf(this, keys, { causal, isOwn: source === x }), options); // [B, H, T, K]
+    return this.out_proj.forward(nn.joinHeads(mixed));
   }
 }
 

@@ -89,6 +89,11 @@ export function longestContext({
   return rope.rope_type === "dynamic" ? Math.ceil(maxPositions * (rope.factor ?? 1)) : maxPositions;
 }
 
+/** Whether a configuration's angles depend on the length of the text. */
+export function turnsByLength({ rope_parameters: { rope_type } }: RotaryConfig): boolean {
+  return rope_type === "dynamic" || rope_type === "longrope";
+}
+
 /** Fields of each kind of rope besides the base. */
 const ropeFields: Readonly<Record<nn.RotaryScaling["kind"], Fields>> = {
   default: {},

@@ -1,6 +1,6 @@
 import * as nn from "../../compute/nn/index.ts";
 import { noGrad, scope, type Tensor } from "../../compute/tensor/index.ts";
-import { type ErrorSentence, TroupeError } from "../../errors/index.ts";
+import { TroupeError } from "../../errors/index.ts";
 import type { TextPlaces, TextRequest } from "./language-model.ts";
 
 /**
@@ -18,33 +18,19 @@ export function checkTokenIds(
 ): void {
   const { shape, dtype } = ids;
   if (shape.length !== 2 || dtype !== "int64")
-    throw inputError(
-      { where, expected: "token ids of int64 [batch, positions]", got: `${dtype} [${shape}]` },
-      { shape, dtype },
-    );
-  if (length < 1 || length > maxPositions)
-    throw inputError(
-      {
-        where,
-        expected: `from 1 to ${maxPositions} positions`,
-        got: `${length}`,
-        hint: "cut the text, or make n_positions larger",
-      },
-      { length, maxPositions },
-    );
+    throw inputError(where, "token ids of int64 [batch, positions]", `${dtype} [${shape}]`, { shape, dtype });
+  if (length < 1 || length > maxPositions) {
+    const hint = "cut the text, or make n_positions larger";
+    const expected = `from 1 to ${maxPositions} positions`;
+    throw inputError(where, expected, `${length}`, { length, maxPositions }, hint);
+  }
   // Reading ids back from a GPU would wait for it; its embedding kernel asserts instead.
   if (ids.device !== "cpu" || ids.numel === 0) return;
   const [lowest, highest] = extremes(ids);
-  if (lowest < 0 || highest >= vocabSize)
-    throw inputError(
-      {
-        where,
-        expected: `token ids in [0, ${vocabSize})`,
-        got: `${lowest < 0 ? lowest : highest}`,
-        hint: "is the text's vocabulary larger than the model's?",
-      },
-      { lowest, highest, vocabSize },
-    );
+  if (lowest >= 0 && highest < vocabSize) return;
+  const fields = { lowest, highest, vocabSize };
+  const hint = "is the text's vocabulary larger than the model's?";
+  throw inputError(where, `token ids in [0, ${vocabSize})`, `${lowest < 0 ? lowest : highest}`, fields, hint);
 }
 
 /** Masks and positions of rows of ids [B, T]. */
@@ -69,13 +55,11 @@ export function placesIn(
   const fits = positionIds === undefined || (positionIds.dtype === "int64" && rows === 1);
   if (attentionMask !== undefined || !fits || (positionIds && positionIds.shape.join() !== ids.shape.join()))
     throw inputError(
-      {
-        where,
-        expected: `segments and positions, int64 [1, ${length}], of one row, without a mask`,
-        got: attentionMask ? "a mask with them" : `ids [${ids.shape}], positions [${positionIds?.shape}]`,
-        hint: "packed texts need no padding",
-      },
+      where,
+      `segments and positions, int64 [1, ${length}], of one row, without a mask`,
+      attentionMask ? "a mask with them" : `ids [${ids.shape}], positions [${positionIds?.shape}]`,
       { shape: ids.shape },
+      "packed texts need no padding",
     );
   const row = segments && nn.packedRow(segments, ids);
   if (positionIds !== undefined)
@@ -92,20 +76,21 @@ export function targetsOf(where: string, ids: Tensor, { labels, targets }: TextR
   const wanted = targets ?? (labels && nn.shiftLabels(labels));
   if (wanted === undefined) return undefined;
   if (wanted.dtype === "int64" && wanted.shape.join() === ids.shape.join()) return wanted;
-  throw inputError(
-    {
-      where,
-      expected: `labels and targets of int64 [${ids.shape}], the shape of the ids`,
-      got: `${wanted.dtype} [${wanted.shape}]`,
-    },
-    { expected: ids.shape, got: wanted.shape, dtype: wanted.dtype },
-  );
+  const { shape, dtype } = wanted;
+  const expected = `labels and targets of int64 [${ids.shape}], the shape of the ids`;
+  throw inputError(where, expected, `${dtype} [${shape}]`, { expected: ids.shape, got: shape, dtype });
 }
 
 function extremes(ids: Tensor): [lowest: number, highest: number] {
   return noGrad(() => scope(() => [ids.min().item(), ids.max().item()]));
 }
 
-function inputError(says: ErrorSentence, fields: Record<string, unknown>): TroupeError {
-  return new TroupeError("MODEL_INPUT", { ...says, fields });
+function inputError(
+  where: string,
+  expected: string,
+  got: string,
+  fields: Record<string, unknown>,
+  hint?: string,
+): TroupeError {
+  return new TroupeError("MODEL_INPUT", { where, expected, got, hint, fields });
 }

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
-import { TroupeError } from "../../errors/index.ts";
+import { fileFailure, TroupeError } from "../../errors/index.ts";
+import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import { bytesOf } from "../../job/options/index.ts";
+import { type JsonObject, parseJsonObject } from "../../library/checkpoint/index.ts";
 
 /** Reads a flag's value as a number. @throws {TroupeError} `USAGE` */
 export function number(text: string): number {
@@ -36,6 +38,17 @@ export const setting = pair("--set <key=value>", "--set layers=6");
 /** The error for wrong arguments. */
 export function usage(expected: string, got: string, advice: string): TroupeError {
   return new TroupeError("USAGE", { where: "troupe", expected, got, hint: advice });
+}
+
+/** Reads a model's config file. @throws {TroupeError} `USAGE` with what was expected if it cannot be read */
+export function readConfig(path: string, expected: string, advice: string): JsonObject {
+  let text: string;
+  try {
+    text = readBoundedTextSync(path, maxFileBytes.config);
+  } catch (cause) {
+    throw usage(expected, `${path}: ${fileFailure(cause)}`, advice);
+  }
+  return parseJsonObject(text, path);
 }
 
 const FULL_ERRORS = "printsFullErrors";

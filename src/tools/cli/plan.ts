@@ -6,8 +6,7 @@ import type * as z from "zod";
 import { configure, trainingOf } from "../../actors/trainer/index.ts";
 import { checkLayout, type Layout, parseZeroLevel } from "../../compute/parallel/index.ts";
 import { deviceCount, numelOf } from "../../compute/tensor/index.ts";
-import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
-import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
+import { TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import { loadJob } from "../../job/index.ts";
 import {
   commandSchema,
@@ -18,30 +17,19 @@ import {
   read,
   runtimeSchema,
 } from "../../job/options/index.ts";
-import { type JsonObject, parseJsonObject } from "../../library/checkpoint/index.ts";
 import { autoModel, configOfFile } from "../../library/models/index.ts";
 import * as planner from "../planner/index.ts";
-import { bytes, number, print, usage } from "./flags.ts";
+import { bytes, number, print, readConfig, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
-/** Options that a plan shares with a run, with the same names and defaults. */
-const { tp, pp, schedule, chunks, zero, accumulation, recompute, sequenceParallel, device, precision } =
-  runtimeSchema.shape;
 const MAX_PLANNED_RANKS = 1 << 16;
-const sharedSchema = options({
-  ranks: ranksUpTo(MAX_PLANNED_RANKS),
-  tp,
-  pp,
-  schedule,
-  chunks,
-  zero,
-  sequenceParallel,
-  accumulation,
-  recompute,
-  device,
-  precision,
-});
+const { tp, pp, schedule, chunks, zero, accumulation } = runtimeSchema.shape;
+const { recompute, sequenceParallel, device, precision } = runtimeSchema.shape;
+const ranks = ranksUpTo(MAX_PLANNED_RANKS);
+const ofLayout = { ranks, tp, pp, schedule, chunks, zero, sequenceParallel, accumulation };
+/** Options that a plan shares with a run, with the same names and defaults. */
+const sharedSchema = options({ ...ofLayout, recompute, device, precision });
 const shared = optionsOf(sharedSchema);
 
 type Shared = z.output<typeof sharedSchema>;
@@ -291,7 +279,7 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
     throw usage("a job's module or a config.json", path, whichPathWasMeant(path) ?? "give its path");
   const name = basename(path);
   if (path.endsWith(".json")) {
-    const fields = readFields(path);
+    const fields = readConfig(path, "a model's config.json", "give a file that can be read");
     const length = Number(fields.n_positions ?? fields.max_position_embeddings);
     const planned = planner.languageModel(() => autoModel("causal_lm", configOfFile(fields)), length);
     return { name, facts: planner.factsOf(planned), batchSize: undefined, accumulation: undefined };
@@ -309,16 +297,6 @@ async function readSubject(path: string, flags: PlanFlags): Promise<Subject> {
   });
   const { batchSize, accumulation } = training ?? {};
   return { name, facts: planner.factsOf(planned), batchSize, accumulation };
-}
-
-function readFields(path: string): JsonObject {
-  let text: string;
-  try {
-    text = readBoundedTextSync(path, maxFileBytes.config);
-  } catch (cause) {
-    throw usage("a model's config.json", `${path}: ${fileFailure(cause)}`, "give a file that can be read");
-  }
-  return parseJsonObject(text, path);
 }
 
 /** Micro-batch sizes to trace: those of the named layout, or of every layout considered. */

@@ -14,6 +14,8 @@ export interface ChaosOptions {
   readonly numCycles: number;
   /** Programs that are ended at random moments. */
   readonly numMoments: number;
+  /** Sessions of a live model. */
+  readonly numSessions: number;
   /** Faults of runs over two hosts. */
   readonly numFaults: number;
   /** Saves that are killed at random moments. */

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { liveRefs } from "../../../src/compute/tensor/index.ts";
 import { listCheckpoints } from "../../../src/entries/checkpoint.ts";
 import { type RuntimeOptions, type Tensor, type TroupeEvent, tensor } from "../../../src/entries/index.ts";
+import type { GeneratedText } from "../../../src/library/models/index.ts";
 import { readTensors } from "../../fixtures/read-tensors.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 import { batchSize, called, dataset, lossesIn, rangeAt, SEED, withModel } from "./script.ts";
@@ -81,6 +82,44 @@ describe("a script that makes every step of a live model", () => {
   });
 });
 
+describe("batches of a step that differ in size", () => {
+  const sizes = [
+    ["one rank", { ranks: 1 }],
+    ["2 replicas at level 2", { ranks: 2, zero: 2 }],
+    ["2 stages", { ranks: 2, pp: 2 }],
+  ] as const;
+
+  it.each(sizes)("count by their samples: %s", async (_, layout) => {
+    const script = (parts: readonly (readonly [position: number, numSamples: number])[]) => {
+      const told: number[] = [];
+      const ran = withModel(workspace, layout, { batch: 2 }, async (model) => {
+        for (let step = 0; step < 3; step++) {
+          const made = parts.map(([position, numSamples]) =>
+            model.accumulate("loss", { split: "train", position: 12 * step + position, numSamples }),
+          );
+          const { lossNats } = await model.step({ lr: 0.1 });
+          const losses = await Promise.all(made);
+          const mean = losses.reduce((sum, each, at) => sum + each.lossNats * (parts[at]?.[1] ?? 0), 0) / 12;
+          expect(lossNats).toBeCloseTo(mean, 6);
+          told.push(lossNats);
+        }
+      });
+      return ran.then(() => told);
+    };
+    const apart = await script([
+      [0, 2],
+      [2, 6],
+      [8, 4],
+    ]);
+    const even = await script([
+      [0, 4],
+      [4, 4],
+      [8, 4],
+    ]);
+    for (const [step, lossNats] of even.entries()) expect(apart[step]).toBeCloseTo(lossNats, 5);
+  });
+});
+
 describe("a program of a job", () => {
   it.each(layouts)("gives rows in the order of the samples: %s", async (_, layout, config) => {
     const data = await dataset(workspace);
@@ -143,21 +182,39 @@ describe("a live model", () => {
     expect(lossesIn(opened).slice(2)).toEqual(ofRun.losses.slice(2));
   });
 
+  it("is evaluated though its job never is, where the data has a split for it", async () => {
+    const ofRun = await runTiny(workspace, { ranks: 2, seed: SEED, steps: 1 }, { evaluateEvery: 1 }, called);
+    await withModel(workspace, { ranks: 2 }, { evaluateEvery: 0 }, async (model) => {
+      void model.accumulate("loss", rangeAt(0));
+      void model.step();
+      const { validation } = await model.evaluate();
+      const found = ofRun.events.find(({ kind }) => kind === "evaluation.finished");
+      expect(found).toMatchObject({ lossNats: validation?.lossNats });
+    });
+  });
+
   it.each(layouts)("writes the texts of one rank: %s", async (_, layout, config) => {
     const prompts = [[49, 32], [50, 32, 116], [51], [52, 57, 32, 105, 115], [53, 32]];
-    const options = { maxNewTokens: 6, topK: 20, seed: 3, samples: 2 };
-    const texts: (readonly (readonly number[])[])[] = [];
+    // Texts end at different passes, and one prompt leaves a replica without any.
+    const options = { maxNewTokens: 8, topK: 20, seed: 3, samples: 2, stopTokens: [32, 101] };
+    const texts: (readonly GeneratedText[])[] = [];
     // Dropout draws by micro-batch, and those of two replicas are not those of one.
     for (const each of [layout, { ranks: 1 }])
       await withModel(workspace, each, { ...config, dropout: 0 }, async (model) => {
         void model.accumulate("loss", rangeAt(0));
         void model.step();
-        texts.push(await model.generate(prompts, options));
+        const [many, one] = [model.generate(prompts, options), model.generate(["To be"], options)];
+        texts.push([...(await many), ...(await one)]);
       });
-    expect(texts[0]).toHaveLength(10);
-    expect(texts[0]?.map((text) => text.slice(0, -6))).toEqual(prompts.flatMap((prompt) => [prompt, prompt]));
-    expect(texts[0]).toEqual(texts[1]);
-    expect(texts[0]?.[0]).not.toEqual(texts[0]?.[1]);
+    expect(texts[0]).toHaveLength(12);
+    const [own, ofOneRank] = texts.map((rows) => rows.map(({ tokens, text }) => ({ tokens, text })));
+    expect(own).toEqual(ofOneRank);
+    expect(own?.[0]).not.toEqual(own?.[1]);
+    expect(new Set(own?.map(({ tokens }) => tokens.length)).size).toBeGreaterThan(1);
+    expect(own?.every(({ text }) => text !== undefined)).toBe(true);
+    const logProbs = texts.map((rows) => rows.flatMap(({ logProbs: each }) => each));
+    for (const [index, logProb] of (logProbs[0] ?? []).entries())
+      expect(logProb).toBeCloseTo(logProbs[1]?.[index] ?? 0, 4);
   });
 
   it.each(layouts)("gives its parameters, complete, at the call: %s", async (_, layout, config) => {

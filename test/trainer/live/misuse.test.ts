@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { liveRefs } from "../../../src/compute/tensor/index.ts";
 import { Runtime, type RuntimeOptions, tensor, zeros } from "../../../src/entries/index.ts";
-import { Workspace } from "../../fixtures/run-tiny.ts";
-import { called, rangeAt, withModel } from "./script.ts";
+import { lossesOf, Workspace } from "../../fixtures/run-tiny.ts";
+import { called, lossesIn, rangeAt, SEED, withModel } from "./script.ts";
 
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
@@ -17,7 +18,7 @@ describe("a call that cannot be made", () => {
       );
       // @ts-expect-error: no such program
       await expect(model.call("logProb", rangeAt(0))).rejects.toThrow(
-        "[call] expected a program of the job, such as loss, logProbs, policy, broken, got logProb (did you mean logProbs?)",
+        "[call] expected a program of the job, such as loss, logProbs, policy, broken, brokenRows, got logProb (did you mean logProbs?)",
       );
       // @ts-expect-error: it takes arguments
       const lacking = () => model.accumulate("policy", rangeAt(0));
@@ -31,9 +32,6 @@ describe("a call that cannot be made", () => {
         "[accumulate] expected a multiple of 4 samples (2 replicas × 2 micro-batches), got 6",
       );
       await model.accumulate("loss", rangeAt(0));
-      await expect(model.accumulate("loss", { ...rangeAt(0), numSamples: 8 })).rejects.toThrow(
-        "[accumulate] expected 4 samples, as before in this step, got 8 (its loss is the mean over batches of one size)",
-      );
       await expect(model.step({ lr: -1 })).rejects.toThrow("[step] expected a rate of at least 0, got -1");
       await expect(model.generate([[]], { maxNewTokens: 2 })).rejects.toThrow(
         "[generate] expected prompts of at least one token, got none in prompt 0",
@@ -81,17 +79,42 @@ describe("a program of the wrong kind", () => {
 });
 
 describe("an error in a program", () => {
-  it("rejects the call and those after it, with the user's line", async () => {
-    const failing = withModel(workspace, layout, {}, async (model) => {
-      const told = model.accumulate("broken", rangeAt(0));
-      const later = model.step();
-      await expect(told).rejects.toThrow("the program has a bug");
-      await expect(later).rejects.toThrow("the program has a bug");
-    });
-    const error = await failing.catch((caught: Error) => caught);
-    expect((error as Error).message).toContain("the program has a bug");
-    expect((error as Error).stack).toMatch(/called\.ts:\d+/);
-  });
+  const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>])[] = [
+    ["replicas", layout, {}],
+    ["ranks that split layers", { ranks: 2, tp: 2 }, {}],
+    ["stages", { ranks: 2, pp: 2 }, { accumulation: 2 }],
+    ["processes", { ranks: 2, zero: 3, placement: "process" }, {}],
+  ];
+
+  it.each(layouts)(
+    "fails its own call, and the model goes on to the bits of a run: %s",
+    async (_, each, config) => {
+      const ofRun = await lossesOf(workspace, { ...each, seed: SEED, steps: 3 }, config);
+      const events = await withModel(workspace, each, config, async (model) => {
+        void model.accumulate("loss", rangeAt(0));
+        void model.step();
+        const told = model.accumulate("broken", rangeAt(0));
+        const later = model.step();
+        void model.accumulate("loss", rangeAt(1));
+        const made = model.step();
+        const error = await told.catch((caught: Error) => caught);
+        expect((error as Error).message).toContain("the program has a bug");
+        expect((error as Error).stack).toMatch(/called\.ts:\d+/);
+        // Nothing was accumulated for it.
+        await expect(later).rejects.toThrow("the program has a bug");
+        expect(await made).toMatchObject({ step: 2, lossNats: ofRun[1] });
+        void model.accumulate("loss", rangeAt(2));
+        // One replica alone fails.
+        await expect(model.accumulate("broken", rangeAt(0), { on: 1 })).rejects.toThrow(
+          "the program has a bug",
+        );
+        await expect(model.call("brokenRows", rangeAt(0))).rejects.toThrow("the program has a bug");
+        expect(await model.step()).toMatchObject({ step: 3, lossNats: ofRun[2] });
+      });
+      expect(lossesIn(events)).toEqual(ofRun);
+      expect(liveRefs()).toBe(0);
+    },
+  );
 
   it("is thrown at the model's end if the script awaits no call", async () => {
     const failing = withModel(workspace, layout, {}, async (model) => {

@@ -2,7 +2,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
 import type { Batch, Rows, SampleRange } from "../../../library/data/index.ts";
 import { disposeBatch } from "../../../library/data/index.ts";
-import type { GenerateOptions } from "../../../library/models/index.ts";
+import type { GeneratedText, GenerateOptions } from "../../../library/models/index.ts";
 import type { EvaluatedLoss } from "./evaluation.ts";
 import type { SavedState } from "./run-control.ts";
 
@@ -42,8 +42,8 @@ export interface CallKinds {
   accumulate: { in: ProgramCall; out: Accumulated };
   call: { in: ProgramCall; out: Rows };
   generate: {
-    in: { readonly prompts: readonly (readonly number[])[]; readonly options: GenerateOptions };
-    out: readonly (readonly number[])[];
+    in: { readonly prompts: readonly (string | readonly number[])[]; readonly options: GenerateOptions };
+    out: readonly GeneratedText[];
   };
   parameters: { in: { readonly pattern: string }; out: Rows };
   step: { in: { readonly learningRate: number | undefined }; out: SteppedModel };
@@ -67,12 +67,24 @@ export type LiveCall = {
   };
 }[keyof CallKinds];
 
+/** A call whose own work has failed: the ranks go back to the last kept state, and make the others again. */
+export class FailedCall extends Error {
+  readonly call: LiveCall;
+
+  /** @param cause - the error of its work */
+  constructor(call: LiveCall, cause: unknown) {
+    super(`call ${call.number} has failed`, { cause });
+    this.call = call;
+  }
+}
+
 /**
  * The calls of a live model in the order of the script, from the last kept state on: when the ranks are restarted, these are made
  * again. Calls that read alone are forgotten once they are answered.
  */
 export class CallLog {
-  readonly #open = new Map<number, { readonly call: LiveCall; readonly reject: (error: unknown) => void }>();
+  /** By number, those without a result. */
+  readonly #open = new Map<number, (error: unknown) => void>();
   #calls: LiveCall[] = [];
   #numCalls = 0;
   #step: number | undefined;
@@ -101,7 +113,7 @@ export class CallLog {
     const call = { kind, number, step: this.#step ?? 0, in: input, ...settled } as unknown as LiveCall;
     if (kind === "step") this.#step = (this.#step ?? 0) + 1;
     this.#calls.push(call);
-    this.#open.set(number, { call, reject });
+    this.#open.set(number, reject);
     this.#change();
     return promise;
   }
@@ -134,6 +146,32 @@ export class CallLog {
     this.#forget((call) => call.step < from);
   }
 
+  /** Whether something is accumulated for the step that the script would call next. */
+  get isAccumulated(): boolean {
+    return (
+      this.#calls.findLast(({ kind }) => kind === "accumulate" || kind === "step")?.kind === "accumulate"
+    );
+  }
+
+  /**
+   * Drops a call and gives the script its error; the ranks are being restarted without it. A step goes with all that was
+   * accumulated for it, and with the last of that goes the step.
+   */
+  refuse({ number, kind, step }: LiveCall, error: unknown): void {
+    const isOfStep = (call: LiveCall) => call.step === step && call.kind === "accumulate";
+    const isMeant = (call: LiveCall) => call.number === number || (kind === "step" && isOfStep(call));
+    for (const call of this.#calls.filter(isMeant)) this.#open.get(call.number)?.(error);
+    for (const call of this.#calls.filter(isMeant)) this.#open.delete(call.number);
+    this.#forget(isMeant);
+    if (kind === "step") {
+      this.#step = (this.#step ?? 0) - 1;
+      this.#calls = this.#calls.map((call) => (call.step > step ? { ...call, step: call.step - 1 } : call));
+    }
+    const ended = this.#calls.find((call) => call.step === step && call.kind === "step");
+    if (kind === "accumulate" && ended !== undefined && !this.#calls.some(isOfStep))
+      this.refuse(ended, error);
+  }
+
   /** Resolves at the next call, or at the end. */
   get changed(): Promise<void> {
     return this.#changed.promise;
@@ -159,7 +197,7 @@ export class CallLog {
   end(error?: unknown): void {
     this.#isClosed = true;
     if (error !== undefined) this.#failed = { error };
-    for (const { reject } of this.#open.values()) reject(error ?? closed());
+    for (const reject of this.#open.values()) reject(error ?? closed());
     this.#open.clear();
     this.#forget(() => true);
     this.#change();

@@ -37,15 +37,20 @@ export function requestsOf(
  * The loss of one accumulation.
  * @param ranks - their losses in the step so far, in rank order
  * @param numBefore - the step's earlier micro-batches of each replica
+ * @param weight - which the losses are multiplied by
  */
-export function accumulatedIn(ranks: readonly RankAccumulated[], numBefore: number): Accumulated {
-  const lossNats = meanOf(ranks.flatMap((rank) => rank.lossesNats.slice(numBefore)));
+export function accumulatedIn(
+  ranks: readonly RankAccumulated[],
+  numBefore: number,
+  weight: number,
+): Accumulated {
+  const lossNats = meanOf(ranks.flatMap((rank) => rank.lossesNats.slice(numBefore))) / weight;
   const named = ranks.flatMap((rank) => rank.namedLosses.slice(numBefore));
   const [first] = named;
   if (first === undefined) return { lossNats };
   const losses = Object.keys(first).map((name) => [
     name,
-    meanOf(named.map((each) => each[name] ?? Number.NaN)),
+    meanOf(named.map((each) => each[name] ?? Number.NaN)) / weight,
   ]);
   return { lossNats, losses: Object.fromEntries(losses) };
 }

@@ -6,6 +6,7 @@ export {
   type Accumulated,
   type CallKinds,
   CallLog,
+  FailedCall,
   type LiveCall,
   type ProgramCall,
   type SteppedModel,

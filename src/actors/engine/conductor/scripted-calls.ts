@@ -18,7 +18,7 @@ import {
   type UpdateOrder,
 } from "../../protocols/index.ts";
 import type { Broadcast } from "../relay/index.ts";
-import type { CallReader, LiveCall } from "./call-log.ts";
+import { type CallReader, FailedCall, type LiveCall } from "./call-log.ts";
 import { accumulatedIn, type CallOfProgram, requestsOf } from "./call-orders.ts";
 import type { EvaluatedLoss } from "./evaluation.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -60,6 +60,8 @@ export interface CallOrders {
 interface OpenStep {
   readonly message: StepOrder;
   readonly requests: readonly InspectionRequest[];
+  /** Samples of its first batch: others weigh as much more as they are larger. */
+  readonly numSamples: number;
   /** Micro-batches of each replica. */
   numAccumulated: number;
 }
@@ -85,7 +87,7 @@ export class ScriptedCalls {
       case "accumulate":
         return this.#accumulate(call);
       case "step":
-        return this.#update(call, (update, own) => all.ask("ranks", "update", update, own));
+        return this.#update(call, (update, own) => ofCall(call, all.ask("ranks", "update", update, own)));
       case "call":
         return this.#call(call);
       case "generate":
@@ -105,24 +107,27 @@ export class ScriptedCalls {
   /** Grants an accumulation, and the step that follows it if the script has called it already. */
   async #accumulate(call: CallOf<"accumulate">): Promise<void> {
     const { all, group, pipeline, plan, step } = this.#orders;
-    const open = this.#open ?? { ...this.#orders.orderOf(step), numAccumulated: 0 };
+    const { numSamples } = call.in;
+    const open = this.#open ?? { ...this.#orders.orderOf(step), numSamples, numAccumulated: 0 };
+    const weight = numSamples / open.numSamples;
     this.#open = open;
     const numBefore = open.numAccumulated;
     const { requests, ...order } = this.#put(call);
     open.numAccumulated += requests.length / plan.layout.mesh.dp;
     const answer = (ranks: readonly RankAccumulated[]) => {
       group.feeder.tell("drop", { call: call.number });
-      call.answer(accumulatedIn(ranks, numBefore));
+      call.answer(accumulatedIn(ranks, numBefore, weight));
     };
     const { next } = this.#reader;
     if (next?.kind === "step") this.#reader.take();
     const after = this.#reader.next;
     const ahead = after?.kind === "accumulate" ? requestsOf(after, plan) : [];
-    const message = { ...order, requests, begin: open.message, ahead };
-    if (next?.kind !== "step") return pipeline.add(all.ask("ranks", "accumulate", message), answer);
+    const message = { ...order, requests, weight, begin: open.message, ahead };
+    if (next?.kind !== "step")
+      return pipeline.add(ofCall(call, all.ask("ranks", "accumulate", message)), answer);
     await this.#update(next, async (update, own) => {
       const owned = own?.map((each) => ({ update: { ...update, ...each } }));
-      const stepped = await all.ask("ranks", "accumulate", { ...message, update }, owned);
+      const stepped = await ofCall(call, all.ask("ranks", "accumulate", { ...message, update }, owned));
       answer(stepped);
       return stepped as RankStepped[];
     });
@@ -160,7 +165,7 @@ export class ScriptedCalls {
       .then(() =>
         group.feeder.ask("rows", { step, split: splitOf(call.number), numSamples }, { deadlineMs }),
       );
-    await pipeline.add(read, ({ rows }) => {
+    await pipeline.add(ofCall(call, read), ({ rows }) => {
       group.feeder.tell("drop", { call: call.number });
       call.answer(attachBatch(rows, "cpu") as Rows);
     });
@@ -169,16 +174,19 @@ export class ScriptedCalls {
   async #generate(call: CallOf<"generate">): Promise<void> {
     const { all, pipeline, step } = this.#orders;
     const made = all.ask("ranks", "generate", { ...call.in, step, call: call.number });
-    await pipeline.add(made, (answers) => call.answer(answers.flatMap(({ texts }) => texts)));
+    await pipeline.add(ofCall(call, made), (answers) => call.answer(answers.flatMap(({ texts }) => texts)));
   }
 
   async #evaluate(call: CallOf<"evaluate">): Promise<void> {
     const { pipeline, step } = this.#orders;
     const losses: Record<string, EvaluatedLoss> = {};
-    await this.#orders.evaluate(step, (split, loss) => {
+    const evaluated = this.#orders.evaluate(step, (split, loss) => {
       losses[split] = loss;
     });
-    await pipeline.drain();
+    await ofCall(
+      call,
+      evaluated.then(() => pipeline.drain()),
+    );
     call.answer(losses);
   }
 
@@ -232,4 +240,11 @@ export class ScriptedCalls {
     });
     return { program, args, requests };
   }
+}
+
+/** The work of a call. @throws {FailedCall} its error */
+function ofCall<T>(call: LiveCall, work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw new FailedCall(call, error);
+  });
 }

@@ -105,8 +105,13 @@ function unusedIn(ranks: readonly RankStepped[], parameters: readonly string[]):
 
 /** Mean over micro-batches, rank after rank: the order in which one rank would accumulate them. */
 function meanLoss(ranks: readonly RankStepped[]): number {
-  const losses = ranks.flatMap((rank) => rank.lossesNats);
-  return sum(losses) / losses.length;
+  return sum(ranks.flatMap((rank) => rank.lossesNats)) / numCountedIn(ranks);
+}
+
+/** The number of micro-batches that losses are means over. */
+function numCountedIn(ranks: readonly RankStepped[]): number {
+  const counted = ranks.filter(({ lossesNats }) => lossesNats.length > 0);
+  return sum(counted.map(({ lossesNats, numCountedBatches }) => numCountedBatches ?? lossesNats.length));
 }
 
 /** The same of each named loss; undefined where losses have no names. */
@@ -114,7 +119,8 @@ function meanLosses(ranks: readonly RankStepped[]): Readonly<Record<string, numb
   const named = ranks.flatMap(({ namedLosses }) => namedLosses);
   const [first] = named;
   if (first === undefined) return undefined;
-  const meanOf = (name: string) => sum(named.map((losses) => losses[name] ?? Number.NaN)) / named.length;
+  const count = numCountedIn(ranks);
+  const meanOf = (name: string) => sum(named.map((losses) => losses[name] ?? Number.NaN)) / count;
   return Object.fromEntries(Object.keys(first).map((name) => [name, meanOf(name)]));
 }
 

@@ -1,7 +1,7 @@
 import { type RecordedTensor, TensorRecording } from "../../../compute/nn/index.ts";
 import type { Completion, PassKey } from "../../../compute/parallel/index.ts";
 import { full, hold, scaleStatistics, scope } from "../../../compute/tensor/index.ts";
-import { checkLosses, type Losses, weighLosses } from "../../../job/index.ts";
+import { checkLosses, type Losses, scaleWeights, weighLosses } from "../../../job/index.ts";
 import { disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
 import { systemClock } from "../../../runtime/index.ts";
 import { matchesName } from "../../inspect/index.ts";
@@ -28,6 +28,8 @@ export interface StepPart {
   readonly isLast: boolean;
   /** Where their samples are, if not where the run's sampler is. */
   readonly requests?: readonly BatchRequest[];
+  /** Multiplies the share of each of its micro-batches in the step. Default: 1. */
+  readonly weight?: number;
 }
 
 /**
@@ -43,6 +45,8 @@ export class GrantedStep implements Disposable {
   /** Those in use, by micro-batch. */
   readonly #batches = new Map<number, WeighedBatch>();
   #part: StepPart;
+  /** Sum of the weights of the micro-batches that are trained by parts; 0 where they count alike. */
+  #numWeighed = 0;
   /** Whether a script decides how many micro-batches it has, and its rate. */
   #isCalled = false;
   #update: UpdateOrder;
@@ -93,6 +97,7 @@ export class GrantedStep implements Disposable {
   train(lossesOf: (batch: TensorBatch) => Losses, part = this.#part): void {
     const { engine, model } = this.#runner;
     this.#part = part;
+    this.#numWeighed += part.size * (part.weight ?? 1);
     const actions = this.#runner.schedule(part.size);
     const lastForward = actions.findLastIndex(({ kind }) => kind === "forward");
     const lastMicroBatch = part.size - 1;
@@ -116,10 +121,15 @@ export class GrantedStep implements Disposable {
 
   /** @returns a micro-batch's samples, to be {@link release}d; metrics logged from here on count as they do */
   batch(microBatch: number): WeighedBatch {
-    const batch = this.#batches.get(microBatch) ?? this.#fetch(microBatch);
+    const batch = this.#batches.get(microBatch) ?? this.#weighed(this.#fetch(microBatch));
     this.#batches.set(microBatch, batch);
     this.#runner.model.metrics.begin(batch.weight);
     return batch;
+  }
+
+  #weighed(batch: WeighedBatch): WeighedBatch {
+    const { weight = 1 } = this.#part;
+    return weight === 1 ? batch : { ...batch, weight: scaleWeights(batch.weight, weight) };
   }
 
   #fetch(microBatch: number): WeighedBatch {
@@ -229,7 +239,18 @@ export class GrantedStep implements Disposable {
     const reached = engine.takeReached();
     const isFirst = step === plan.initial.step && plan.generation === 0;
     const use = isFirst && reached !== undefined ? { reached: model.training.namesOf(reached) } : {};
-    return { ...losses, ...this.#training, ...use, learningRate, durationMs, waits, recorded, metrics };
+    const counted = this.#counted !== this.numMicroBatches && { numCountedBatches: this.#counted };
+    return {
+      ...losses,
+      ...counted,
+      ...this.#training,
+      ...use,
+      learningRate,
+      durationMs,
+      waits,
+      recorded,
+      metrics,
+    };
   }
 
   [Symbol.dispose](): void {
@@ -267,12 +288,17 @@ export class GrantedStep implements Disposable {
     const { shard, engine, model, plan } = this.#runner;
     this.#training = model.training.made(engine.settleTrained());
     const { frozen } = this.#training;
-    const lossesNats = this.#losses.sentTo(shard.ref);
+    const lossesNats = this.#losses.sentTo(shard.ref, this.numMicroBatches / this.#counted);
     const called = this.#isCalled && {
       learningRates: model.rates.ofGroups(this.#updateIndex, this.#rates),
-      numMicroBatches: plan.layout.mesh.dp * this.numMicroBatches,
+      numMicroBatches: plan.layout.mesh.dp * this.#counted,
     };
     shard.ref.tell("scored", { step: this.index, lossesNats, ...(frozen && { frozen }), ...called });
+  }
+
+  /** The number of micro-batches that the mean over the step divides by: each counts as much as its weight. */
+  get #counted(): number {
+    return this.#isCalled ? this.#numWeighed : this.numMicroBatches;
   }
 
   /** Skipped steps do not count. */
@@ -291,7 +317,7 @@ export class GrantedStep implements Disposable {
   #ofStepLoss(recorded: readonly RecordedTensor[]): RecordedTensor[] {
     const { plan, reportsLosses, shard } = this.#runner;
     if (!reportsLosses) return [];
-    const divisor = plan.layout.mesh.dp * this.numMicroBatches * (shard.progress.lossScale?.scale ?? 1);
+    const divisor = plan.layout.mesh.dp * this.#counted * (shard.progress.lossScale?.scale ?? 1);
     return recorded.map((each) => ({
       ...each,
       gradient: each.gradient && scaleStatistics(each.gradient, 1 / divisor),

@@ -1,8 +1,8 @@
 import { evaluating, type Module, wrapForward } from "../../../compute/nn/index.ts";
 import { scope, Tensor } from "../../../compute/tensor/index.ts";
 import { valuesOf } from "../../../job/index.ts";
-import { disposeBatch, type Rows } from "../../../library/data/index.ts";
-import { type GenerativeModel, generate } from "../../../library/models/index.ts";
+import { disposeBatch, type Rows, type Tokenizer, tokenizerFromSpec } from "../../../library/data/index.ts";
+import { type GeneratedText, type GenerativeModel, generateTexts } from "../../../library/models/index.ts";
 import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankProtocol } from "../../protocols/index.ts";
 import type { WeighedBatch } from "./batch-source.ts";
 import type { ModelRunner } from "./model-runner.ts";
@@ -12,6 +12,7 @@ import { PredictionLink } from "./prediction-link.ts";
 export class ModelReadings {
   readonly #runner: ModelRunner;
   readonly #predictions: PredictionLink;
+  #tokenizer: Tokenizer | undefined;
 
   constructor(runner: ModelRunner) {
     const { context, feeder, plan } = runner;
@@ -114,19 +115,22 @@ export class ModelReadings {
   generate(
     { step, call, prompts, options }: RankProtocol["generate"]["in"],
     isWithin: boolean,
-  ): { texts: readonly (readonly number[])[] } {
+  ): { texts: readonly GeneratedText[] } {
     const { plan, model, engine, place } = this.#runner;
+    const spec = plan.job.facts.tokenizer;
+    this.#tokenizer ??= spec && tokenizerFromSpec(spec);
     const { dp, pp, ep } = plan.layout.mesh;
     if (!isWithin) this.#runner.begin(step, "generate");
     // Replicas that share experts compute along, each all of it.
     const size = ep > 1 ? prompts.length : Math.ceil(prompts.length / dp);
-    const firstRow = ep > 1 ? 0 : place.dp * size;
-    const share = prompts.slice(firstRow, firstRow + size);
-    if (share.length === 0) return { texts: [] };
+    const firstPrompt = ep > 1 ? 0 : place.dp * size;
+    const share = prompts.slice(firstPrompt, firstPrompt + size);
     const restore = pp > 1 ? this.#stageForward(`generate ${call}`) : () => {};
     try {
-      const write = () => generate(model.module as GenerativeModel & Module, share, { ...options, firstRow });
-      const texts = engine.evaluate(() => scope(write));
+      const written = { ...options, firstPrompt, ...(this.#tokenizer && { tokenizer: this.#tokenizer }) };
+      const write = () => generateTexts(model.module as GenerativeModel & Module, share, written);
+      // Replicas write until their own texts end, so all of them gather the same blocks once before.
+      const texts = engine.holding(() => (share.length === 0 ? [] : engine.evaluate(() => scope(write))));
       const isTold = place.tp === 0 && place.pp === 0 && (ep === 1 || place.dp === 0);
       return { texts: isTold ? texts : [] };
     } finally {

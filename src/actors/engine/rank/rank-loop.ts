@@ -151,7 +151,7 @@ export class RankLoop extends MeshRank implements RankContext {
 
   #accumulate(
     step: GrantedStep,
-    { program, args, requests, update, ahead = [] }: RankProtocol["accumulate"]["in"],
+    { program, args, requests, weight, update, ahead = [] }: RankProtocol["accumulate"]["in"],
   ): void {
     const { model, place, plan, batches } = this.#runner;
     const size = requests.length / plan.layout.mesh.dp;
@@ -167,6 +167,7 @@ export class RankLoop extends MeshRank implements RankContext {
       size,
       isLast: update !== undefined,
       requests: shareOf(requests),
+      weight,
     });
   }
 

@@ -4,6 +4,7 @@ import {
   moveRef,
   ops,
   readLater,
+  scope,
   Tensor,
   type TensorRef,
 } from "../../../compute/tensor/index.ts";
@@ -63,12 +64,13 @@ export class StepLosses {
   /**
    * The losses for this rank's shard; empty if they are not reported. A device's losses are sent unread: reading would wait for
    * all of its work.
+   * @param factor - of each, so that their mean is the step's loss
    */
-  sentTo(shard: ActorRef<ShardProtocol>): readonly number[] | TensorRef {
+  sentTo(shard: ActorRef<ShardProtocol>, factor: number): readonly number[] | TensorRef {
     if (!this.#isReported) return [];
     const tensors = this.#losses.flatMap(({ onDevice }) => onDevice ?? []);
-    if (tensors.length === 0) return this.#losses.map(({ nats }) => nats());
-    const joined = hold(() => ops.cat(tensors));
+    if (tensors.length === 0) return this.#losses.map(({ nats }) => nats() * factor);
+    const joined = hold(() => scope(() => (factor === 1 ? ops.cat(tensors) : ops.cat(tensors).mul(factor))));
     for (const each of tensors) each.dispose();
     return moveRef(joined, sentTo(shard));
   }

@@ -3,7 +3,11 @@ import { nearestName, TroupeError } from "../../../errors/index.ts";
 import { type Job, programNames } from "../../../job/index.ts";
 import { checkStateName, type StateName } from "../../../library/checkpoint/index.ts";
 import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
-import { checkGenerateOptions, type GenerateOptions } from "../../../library/models/index.ts";
+import {
+  checkGenerateOptions,
+  type GeneratedText,
+  type GenerateOptions,
+} from "../../../library/models/index.ts";
 import type {
   Accumulated,
   CallLog,
@@ -42,11 +46,9 @@ export interface LiveRun {
  */
 export class LiveModel<J = Job> implements AsyncDisposable {
   readonly #run: LiveRun;
-  /** Samples in an accumulation of the present step; undefined before the first. */
-  #accumulated: number | undefined;
   #isClosed = false;
   /** Calls that were made and rejected. */
-  readonly #failed: WatchedPromise<unknown>[] = [];
+  readonly #failed: { readonly result: WatchedPromise<unknown>; readonly error: unknown }[] = [];
 
   /** @see Runtime.open */
   constructor(run: LiveRun) {
@@ -72,7 +74,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
   /**
    * Forward and backward of a program's loss; {@link step} updates the parameters by all that was accumulated. Each replica takes
    * an equal, consecutive share of the samples, in as many micro-batches as the job accumulates.
-   * @param batch - is copied; or a range of the dataset's samples. All of one step have the same number of samples
+   * @param batch - is copied; or a range of the dataset's samples. Batches of a step may differ in size: each sample counts alike
    * @returns the mean loss of the batch
    */
   accumulate<N extends LossName<ProgramsOf<J>>>(
@@ -94,16 +96,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
         call.numSamples,
       );
     }
-    const { calls } = this.#run;
-    if (!calls.isClosed && (this.#accumulated ?? call.numSamples) !== call.numSamples)
-      throw refuse(
-        "accumulate",
-        `${this.#accumulated} samples, as before in this step`,
-        call.numSamples,
-        "its loss is the mean over batches of one size",
-      );
-    this.#accumulated = call.numSamples;
-    return calls.add("accumulate", call);
+    return this.#run.calls.add("accumulate", call);
   }
 
   /**
@@ -114,7 +107,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
     return this.#made(() => {
       const { lr } = options;
       const { calls } = this.#run;
-      if (!calls.isClosed && this.#accumulated === undefined)
+      if (!calls.isClosed && !calls.isAccumulated)
         throw refuse(
           "step",
           "something accumulated since the last step",
@@ -123,7 +116,6 @@ export class LiveModel<J = Job> implements AsyncDisposable {
         );
       if (lr !== undefined && !(Number.isFinite(lr) && lr >= 0))
         throw refuse("step", "a rate of at least 0", lr);
-      this.#accumulated = undefined;
       return calls.add("step", { learningRate: lr });
     });
   }
@@ -131,29 +123,34 @@ export class LiveModel<J = Job> implements AsyncDisposable {
   /**
    * Generates texts on the parameters after the steps called so far; the replicas share the prompts. A text depends on its place
    * among them, not on the number of ranks.
-   * @param prompts - tokens, at least one each
-   * @param options - as of `generate`; `samples`: texts for each prompt. Default: 1
-   * @returns each prompt with its continuation, the samples of a prompt one after the other
+   * @param prompts - tokens, at least one each, or strings for the tokenizer of the job's dataset
+   * @param options - as of `generate`
+   * @returns what was written, the samples of a prompt one after the other, with its text if the dataset has a tokenizer
    * @throws {TroupeError} `GENERATE_OPTION`
    */
   generate(
-    prompts: readonly (readonly number[])[],
-    { samples = 1, ...options }: Omit<GenerateOptions, "firstRow"> & { readonly samples?: number },
-  ): Promise<readonly (readonly number[])[]> {
+    prompts: readonly (string | readonly number[])[],
+    options: Omit<GenerateOptions, "firstPrompt" | "tokenizer" | "onToken">,
+  ): Promise<readonly GeneratedText[]> {
     return this.#made(() => {
-      if (!(Number.isSafeInteger(samples) && samples >= 1))
-        throw refuse("generate", "samples to be a whole number of at least 1", samples);
       checkGenerateOptions(prompts, options);
-      const rows = prompts.flatMap((prompt) => Array.from({ length: samples }, () => prompt));
-      return this.#run.calls.add("generate", { prompts: rows, options });
+      return this.#run.calls.add("generate", { prompts, options });
     });
   }
 
-  /** Computes the loss of the held-out splits that the job names, by split, and reports `evaluation.finished`. */
+  /**
+   * Computes the loss of the held-out splits that the job names, or of `validation`, by split, and reports
+   * `evaluation.finished`.
+   */
   evaluate(): Promise<Readonly<Record<string, EvaluatedLoss>>> {
     return this.#made(() => {
       if (!this.#run.canEvaluate)
-        throw refuse("evaluate", "a job with evaluateEverySteps, and a split to evaluate", "none");
+        throw refuse(
+          "evaluate",
+          "a loss of the job, and a held-out split that ends",
+          "none",
+          "evaluationSplits and evaluationSamples of the job's training; by default it is the split validation",
+        );
       return this.#run.calls.add("evaluate", undefined);
     });
   }
@@ -199,19 +196,26 @@ export class LiveModel<J = Job> implements AsyncDisposable {
 
   /**
    * Makes the calls added so far, saves the last state if there is a checkpoint folder, and ends the ranks.
-   * @throws the error that ended the run, if one did
+   * @throws the error that ended the run, if one did; the error of the first failed call, if the script has awaited none
    */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#run.calls.close();
     await this.#run.over;
+    const [first] = this.#failed;
+    if (first !== undefined && !this.#isHeard) throw first.error;
+  }
+
+  /** Whether the script has awaited a failed call. */
+  get #isHeard(): boolean {
+    return this.#failed.some(({ result }) => result.isAwaited);
   }
 
   /** Closes the model. Throws the error that ended the run only if neither {@link close} nor an awaited call has thrown it. */
   async [Symbol.asyncDispose](): Promise<void> {
     const wasClosed = this.#isClosed;
     await this.close().catch((error: unknown) => {
-      if (!wasClosed && !this.#failed.some(({ isAwaited }) => isAwaited)) throw error;
+      if (!wasClosed && !this.#isHeard) throw error;
     });
   }
 
@@ -225,7 +229,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
     }
     const result: WatchedPromise<T> = new WatchedPromise((resolve, reject) => {
       made.then(resolve, (error: unknown) => {
-        this.#failed.push(result);
+        this.#failed.push({ result, error });
         reject(error);
       });
     });

@@ -217,6 +217,7 @@ export function planRun(
   data: OpenedData,
   start: Start,
   groups: GroupPlan,
+  isLive: boolean,
 ): RunPlan {
   const { job, jobUrl, config } = source;
   const { training } = batch;
@@ -224,7 +225,9 @@ export function planRun(
     schedule: {
       steps: batch.steps,
       evaluateEverySteps: training.evaluateEverySteps ?? Number.POSITIVE_INFINITY,
-      evaluation: evaluationBatches(data, batch, settings, job),
+      evaluation: isLive
+        ? evaluationOnRequest(data, batch, settings, job)
+        : evaluationBatches(data, batch, settings, job),
       best: bestRuleOf(training),
       predicts: job.predict !== undefined,
       saving: { ...savingRules(settings.checkpoint), begunFrom: start.texts, adapter: start.base?.adapter },
@@ -286,15 +289,33 @@ export function samplerStateOf(
   return { step: initial.step, numSamples, batchSize, ...(rampUp && { rampUp }), skips: [] };
 }
 
+/** Batches of the splits that a script may evaluate; none where the plan does not evaluate and the data or the job cannot. */
+function evaluationOnRequest(
+  data: OpenedData,
+  batch: BatchPlan,
+  settings: RuntimeSettings,
+  job: Job,
+): BatchRequest[] {
+  try {
+    requireLoss(job);
+    return evaluationBatches(data, batch, settings, job, true);
+  } catch (error) {
+    // A script that never asks for it needs none; one that does is refused then.
+    if (batch.training.evaluateEverySteps === undefined) return [];
+    throw error;
+  }
+}
+
 /** Batches of each evaluated split, as large as a micro-batch. */
 function evaluationBatches(
   data: OpenedData,
   { training, microBatchSize }: BatchPlan,
   { layout: { mesh } }: RuntimeSettings,
   { predict }: Job,
+  isOnRequest = false,
 ): BatchRequest[] {
   const { evaluateEverySteps, evaluationSplits = ["validation"] } = training;
-  if (evaluateEverySteps === undefined) return [];
+  if (evaluateEverySteps === undefined && !isOnRequest) return [];
   // Replicas that share experts exchange equal numbers of tokens, so an incomplete last batch is dropped, except where
   // the dataset scores predictions.
   const isEven = mesh.ep > 1;

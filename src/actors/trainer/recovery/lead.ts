@@ -5,7 +5,13 @@ import { reportError, type TroupeEventBody } from "../../../job/events/index.ts"
 import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.ts";
 import { type SamplerState, samplesBefore } from "../../../library/data/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
-import { BestStates, type CallLog, type RunControl, type RunListener } from "../../engine/conductor/index.ts";
+import {
+  BestStates,
+  type CallLog,
+  FailedCall,
+  type RunControl,
+  type RunListener,
+} from "../../engine/conductor/index.ts";
 import { Conductor } from "../../index.ts";
 import type { Inspections } from "../../inspect/index.ts";
 import type { CheckpointerProtocol, InitialState, RankGroup, RunResult } from "../../protocols/index.ts";
@@ -123,7 +129,10 @@ async function leadGenerations(
     } catch (error) {
       conductor.end();
       options.calls?.restart();
-      at = await recovery.after(error, generation, at);
+      at =
+        error instanceof FailedCall && options.calls !== undefined
+          ? await recovery.without(error, options.calls, generation, at)
+          : await recovery.after(error, generation, at);
       emit({ kind: "run.restored", step: at.initial.step, from: sourceOf(at.initial) });
     }
   }

@@ -2,6 +2,7 @@ import { errorTable, TroupeError } from "../../../errors/index.ts";
 import { RewindRequest } from "../../../job/anomalies/index.ts";
 import { type SamplerState, skipSamples } from "../../../library/data/index.ts";
 import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
+import type { CallLog, FailedCall } from "../../engine/conductor/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import { samplerStateOf } from "../plan/plan-run.ts";
 import type { LastGood } from "./last-good.ts";
@@ -33,9 +34,20 @@ export class Recovery {
   async after(error: unknown, generation: number, at: RestartPoint): Promise<RestartPoint> {
     if (error instanceof RewindRequest) return await this.#goBack(error, at);
     if (isUnreadable(error)) return await this.#passOver(error, at);
-    if (isOutOfRoom(error, generation)) await this.#ranks.end({ actor: "rank-0" }, error).catch(() => {});
+    if (isOutOfRoom(error, generation)) await this.#ranks.endFirst(error).catch(() => {});
     else if (!isLoss(error)) throw error;
     refuseDeliberate(await this.#ranks.generationAfter(generation), generation);
+    return { ...at, initial: await this.#lastGood.newest() };
+  }
+
+  /**
+   * Goes back to the last kept state and leaves out the call that has failed; its script has the error.
+   * @throws the error itself, or what {@link after} does, if no call is to blame
+   */
+  async without({ call, cause }: FailedCall, calls: CallLog, generation: number, at: RestartPoint) {
+    if (!isOfCode(cause)) return await this.after(cause, generation, at);
+    calls.refuse(call, cause);
+    await this.#ranks.renew();
     return { ...at, initial: await this.#lastGood.newest() };
   }
 
@@ -67,6 +79,12 @@ function isUnreadable(error: unknown): error is TroupeError {
 }
 
 const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "CHECKPOINT_ELSEWHERE", "MEMORY_COPY_LOST"];
+
+/** Whether a program, the data or an option of a call has thrown the error: not a lost actor, and not a slow one. */
+function isOfCode(error: unknown): boolean {
+  if (!(error instanceof TroupeError)) return true;
+  return ![...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"].includes(error.code);
+}
 
 /** Whether an actor was lost, or work was aborted because one was. */
 function isLoss(error: unknown): boolean {

@@ -9,24 +9,26 @@ export const CHECKPOINTER = "checkpointer";
 
 /**
  * Starts the checkpointer under a supervisor of its own: it is restarted with growing pauses and never stops training.
+ * @param prefix - begins its name
  * @param hold - token of the run's lock on the folder
  * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where the folder cannot be used
  */
 export async function superviseCheckpointer(
   system: ActorSystem,
+  prefix: string,
   { dir, keepLast, keepEverySteps }: CheckpointSettings,
   hold: string | undefined,
 ): Promise<ActorRef<CheckpointerProtocol>> {
   const keep = keepLast === undefined ? undefined : keepRule(keepLast, keepEverySteps);
   const supervisor = await system.supervise({
-    name: "saving",
+    name: `${prefix}saving`,
     strategy: "one_for_one",
     backoff: { firstMs: 100, maxMs: 5_000 },
     // As many restarts as the pauses allow: a fault that costs a save or two must not end all saves of a run of weeks.
     restarts: 60,
     children: [
       {
-        name: CHECKPOINTER,
+        name: prefix + CHECKPOINTER,
         role: CHECKPOINTER,
         module: actorModules.checkpointer,
         init: (): CheckpointerInit => ({ directory: dir, hold, keep }),
@@ -35,7 +37,7 @@ export async function superviseCheckpointer(
     // After the last restart every save fails and is reported; training goes on.
     onEscalate: () => {},
   });
-  return supervisor.ref<CheckpointerProtocol>(CHECKPOINTER);
+  return supervisor.ref<CheckpointerProtocol>(prefix + CHECKPOINTER);
 }
 
 function keepRule(last: number, every: number | undefined): KeepRule {

@@ -16,6 +16,8 @@ import { Generations } from "./generations.ts";
 
 /** Options of a rank group. */
 export interface RankSpread extends Pick<LayoutSettings, "ranks" | "placement"> {
+  /** Begins the names of its actors and processes. */
+  readonly prefix: string;
   /** If the optimizer is offloaded, each shard has an offload actor. */
   readonly offload: OffloadSettings;
   /** The folder to which each rank's process writes its share of a save; left out, the checkpointer writes everything. */
@@ -37,6 +39,7 @@ const CALM_MS = 2_000;
 export class SupervisedRanks {
   readonly #system: ActorSystem;
   readonly #supervisor: Supervisor;
+  readonly #prefix: string;
   readonly #numRanks: number;
   readonly #hasWriters: boolean;
   readonly #generations: Generations;
@@ -44,11 +47,12 @@ export class SupervisedRanks {
   private constructor(
     system: ActorSystem,
     supervisor: Supervisor,
-    { ranks, slicesTo }: RankSpread,
+    { prefix, ranks, slicesTo }: RankSpread,
     generations: Generations,
   ) {
     this.#system = system;
     this.#supervisor = supervisor;
+    this.#prefix = prefix;
     this.#numRanks = ranks;
     this.#hasWriters = slicesTo !== undefined;
     this.#generations = generations;
@@ -68,7 +72,7 @@ export class SupervisedRanks {
   ): Promise<SupervisedRanks> {
     const generations = new Generations();
     const supervisor = await system.supervise({
-      name: "ranks",
+      name: `${spread.prefix}ranks`,
       strategy: "one_for_all",
       restarts: maxRestarts,
       children: membersOf(spread, feeder),
@@ -81,13 +85,14 @@ export class SupervisedRanks {
   /** The actors of the present generation. Messages to these refs never reach a later generation. */
   get group(): protocol.RankGroup {
     const places = placesOf(this.#numRanks);
+    const refTo = <P>(name: string) => this.#supervisor.ref<P>(this.#prefix + name).pinned();
     return {
-      feeder: this.#supervisor.ref<protocol.FeederProtocol>("feeder").pinned(),
-      ranks: places.map((rank) => this.#supervisor.ref<protocol.RankProtocol>(`rank-${rank}`).pinned()),
+      feeder: refTo<protocol.FeederProtocol>("feeder"),
+      ranks: places.map((rank) => refTo<protocol.RankProtocol>(`rank-${rank}`)),
       writers: this.#hasWriters
-        ? places.map((rank) => this.#supervisor.ref<protocol.SliceWriterProtocol>(`writer-${rank}`).pinned())
+        ? places.map((rank) => refTo<protocol.SliceWriterProtocol>(`writer-${rank}`))
         : [],
-      shards: places.map((rank) => this.#supervisor.ref<protocol.ShardProtocol>(`shard-${rank}`).pinned()),
+      shards: places.map((rank) => refTo<protocol.ShardProtocol>(`shard-${rank}`)),
     };
   }
 
@@ -140,6 +145,11 @@ export class SupervisedRanks {
     await ended;
   }
 
+  /** Does as {@link end} to the first rank. */
+  endFirst(failure: TroupeError): Promise<void> {
+    return this.end({ actor: `${this.#prefix}rank-0` }, failure);
+  }
+
   /** Gives the group up: callers that wait for its next generation get `cause`. */
   abandon(cause: TroupeError): void {
     this.#generations.giveUp(toFailure(cause));
@@ -148,20 +158,27 @@ export class SupervisedRanks {
 
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
 function membersOf(
-  { ranks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
+  { prefix, ranks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
   feeder: () => protocol.FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
   const places = placesOf(ranks);
-  const placeOf = (rank: number) => (placement === "process" ? { placement, process: `rank-${rank}` } : {});
+  const placeOf = (rank: number) =>
+    placement === "process" ? { placement, process: `${prefix}rank-${rank}` } : {};
   const { jobUrl } = feeder();
   const loading = (...moduleUrls: string[]) => ({
     modules,
     ...(warmStandby && { standbyModules: moduleUrls.map((url) => new URL(url)) }),
   });
   return [
-    { name: "feeder", role: "feeder", module: actorModules.feeder, ...loading(jobUrl), init: feeder },
+    {
+      name: `${prefix}feeder`,
+      role: "feeder",
+      module: actorModules.feeder,
+      ...loading(jobUrl),
+      init: feeder,
+    },
     (offload.optimizer === undefined ? [] : places).map((rank) => ({
-      name: `offload-${rank}`,
+      name: `${prefix}offload-${rank}`,
       role: "offload",
       index: rank,
       module: actorModules.offload,
@@ -170,7 +187,7 @@ function membersOf(
       init: () => undefined,
     })),
     (slicesTo === undefined ? [] : places).map((rank) => ({
-      name: `writer-${rank}`,
+      name: `${prefix}writer-${rank}`,
       role: "writer",
       index: rank,
       module: actorModules.sliceWriter,
@@ -179,7 +196,7 @@ function membersOf(
       init: (): protocol.SliceWriterInit => ({ rank, directory: slicesTo as string }),
     })),
     places.map((rank) => ({
-      name: `shard-${rank}`,
+      name: `${prefix}shard-${rank}`,
       role: "shard",
       index: rank,
       module: actorModules.shard,
@@ -187,11 +204,11 @@ function membersOf(
       ...loading(),
       init: (_incarnation: number, refs: SiblingRefs): protocol.ShardInit => ({
         rank,
-        offload: offload.optimizer && refs<protocol.OffloadProtocol>(`offload-${rank}`),
+        offload: offload.optimizer && refs<protocol.OffloadProtocol>(`${prefix}offload-${rank}`),
       }),
     })),
     places.map((rank) => ({
-      name: `rank-${rank}`,
+      name: `${prefix}rank-${rank}`,
       role: "rank",
       index: rank,
       module: actorModules.rank,
@@ -199,8 +216,8 @@ function membersOf(
       ...loading(jobUrl),
       init: (_incarnation: number, refs: SiblingRefs): protocol.RankInit => ({
         rank,
-        shard: refs<protocol.ShardProtocol>(`shard-${rank}`),
-        feeder: refs<protocol.FeederProtocol>("feeder"),
+        shard: refs<protocol.ShardProtocol>(`${prefix}shard-${rank}`),
+        feeder: refs<protocol.FeederProtocol>(`${prefix}feeder`),
       }),
     })),
   ];

@@ -32,6 +32,8 @@ export interface RunData {
 /** The job to load, and how. */
 export interface JobLoaderOptions {
   readonly system: ActorSystem;
+  /** Begins the names of its model's actors. */
+  readonly prefix: string;
   readonly jobUrl: string;
   /** The job's name for people. */
   readonly name: string;
@@ -52,10 +54,10 @@ export class JobLoader {
    * @throws {TroupeError} `JOB_INVALID` for a module that cannot be loaded, or whose loading does not end
    */
   static async start(options: JobLoaderOptions): Promise<JobLoader> {
-    const { system, jobUrl, name } = options;
+    const { system, prefix, jobUrl, name } = options;
     const startDeadlineMs = Math.min(LONGEST_LOAD_MS, options.deadlineMs);
     const loading = system.spawn<FeederProtocol, FeederInit>({
-      name: JOB_LOADER,
+      name: prefix + JOB_LOADER,
       module: actorModules.feeder,
       startDeadlineMs,
       init: { jobUrl },
@@ -118,12 +120,12 @@ export class JobLoader {
 
   /** Calls the job's functions here first: the main thread calls them next, where one that does not return could not be ended. */
   async #dryRun(): Promise<void> {
-    const { system, deadlineMs } = this.#options;
+    const { system, prefix, deadlineMs } = this.#options;
     try {
       await this.#actor.ask("dryRun", {}, { deadlineMs });
     } catch (error) {
       if (!(error instanceof TroupeError) || error.code !== "ASK_TIMEOUT") throw error;
-      const { call } = system.inspect().find(({ actor }) => actor === JOB_LOADER) ?? {};
+      const { call } = system.inspect().find(({ actor }) => actor === prefix + JOB_LOADER) ?? {};
       const stalled = new TroupeError("ACTOR_STALLED", {
         where: "job",
         expected: `${call?.what ?? "its functions"} to return within ${deadlineMs / 1000} s`,

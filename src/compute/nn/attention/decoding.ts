@@ -1,5 +1,6 @@
 import { arange, empty, hold, noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
 import { prefixLength, prefixOf } from "../layers/prefix.ts";
+import { isPaged } from "./pages.ts";
 
 // B rows, T positions of a pass, S positions so far, C of them at most, G key/value heads, K head width.
 
@@ -113,7 +114,7 @@ export class Decoding implements Disposable {
 export class GivenPast extends Decoding {
   /** Keys and values of each self-attention with those of this pass, in the order of calls; [B, G, S, K] each. */
   readonly made: (readonly [keys: Tensor, values: Tensor])[] = [];
-  /** What {@link madeOnce} made or was given first: an encoder's output. */
+  /** The first result of {@link madeOnce}, made or given: an encoder's output. */
   encoded: readonly Tensor[] | undefined;
   readonly #given: readonly (readonly [keys: Tensor, values: Tensor])[];
   readonly #numPast: number;
@@ -193,7 +194,7 @@ export function madeOnce(owner: object, make: () => readonly Tensor[]): readonly
 
 /** Whether this pass is part of generation. */
 export function isWriting(): boolean {
-  return current !== undefined;
+  return current !== undefined || isPaged();
 }
 
 /** Returns the number of positions before this pass: those of a prefix, and those generated so far. */

@@ -63,6 +63,11 @@ export function prefixOf(owner: object): PrefixHeads | undefined {
   return prefixes.get(owner);
 }
 
+/** Whether an attention of a model has a prefix. */
+export function isPrefixed(model: Module): boolean {
+  return [...model.namedModules().values()].some((module) => prefixes.has(module));
+}
+
 /** Runs a model's forward with positions counted from `numPositions`. */
 export function behindPrefix<T>(numPositions: number, body: () => T): T {
   const outer = numPrefixed;

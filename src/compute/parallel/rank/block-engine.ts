@@ -198,6 +198,11 @@ export class BlockEngine<Ticket> {
     return noGrad(() => this.#blocks.run(chunk, body, received, undefined));
   }
 
+  /** Runs `body` with all of this rank's parameters gathered: each block once, in the order of the model, however often it is called. */
+  holding<R>(body: () => R): R {
+    return this.#gathers.holding(body);
+  }
+
   /** Runs `body` on the present parameters without recording; the stage has the complete model. */
   evaluate<R>(body: () => R): R {
     return noGrad(() => {

@@ -25,6 +25,7 @@ export class BlockGathers<Ticket> {
   readonly #paged: readonly number[];
   readonly #prefetcher: Prefetcher<Ticket>;
   #parameters: BoundParameters | undefined;
+  #isHolding = false;
 
   constructor(plan: BlockPlan, port: GatherPort<Ticket>, options: GatherOptions) {
     this.#plan = plan;
@@ -69,8 +70,22 @@ export class BlockGathers<Ticket> {
     }
   }
 
+  /** Gathers all units, and keeps them until `body` has ended. */
+  holding<R>(body: () => R): R {
+    const units = [...this.#plan.units.keys()];
+    for (const unit of units) this.need(unit);
+    this.#isHolding = true;
+    try {
+      return body();
+    } finally {
+      this.#isHolding = false;
+      for (const unit of units) this.release(unit);
+    }
+  }
+
   /** Releases a unit's parameters until they are needed again. */
   release(unit: number): void {
+    if (this.#isHolding) return;
     for (const flat of this.#flatsOf(unit)) this.#prefetcher.release(flat);
   }
 

@@ -77,10 +77,13 @@ export class EventHub {
     );
   }
 
-  /** Stamps an event and delivers it. Does nothing after {@link close}. */
-  emit(body: TroupeEventBody): void {
+  /**
+   * Stamps an event and delivers it. Does nothing after {@link close}.
+   * @param model - name of the live model that it is of, if it has one
+   */
+  emit(body: TroupeEventBody, model?: string): void {
     if (this.#closed) return;
-    const event = this.#write(body);
+    const event = this.#write(body, model);
     const isObserved = this.#subject.observed || this.listeners.isObserved;
     if (this.#queue.length === 0 && !isObserved) this.#recent.push(event);
     else this.#queue.push(event);
@@ -148,8 +151,9 @@ export class EventHub {
     }
   }
 
-  #write(body: TroupeEventBody): TroupeEvent {
-    const event: TroupeEvent = { ...body, timeMs: this.#clock(), schemaVersion };
+  #write(body: TroupeEventBody, model?: string): TroupeEvent {
+    const named = model === undefined ? body : { ...body, model };
+    const event: TroupeEvent = { ...named, timeMs: this.#clock(), schemaVersion };
     for (const sink of this.#sinks) sink.write(event);
     return event;
   }

@@ -63,6 +63,7 @@ export class GuardedSink {
 
   /** Delivers an event, now or later; never throws. */
   write(event: TroupeEvent): void {
+    if (event.model !== undefined && this.#sink.takesModels !== true) return;
     if (this.#busy !== undefined) this.#queue.push(event);
     else this.#call(event);
   }

@@ -11,6 +11,8 @@ export interface EventSink {
   close(): unknown;
   /** Called by the hub when the sink is added. With `tell` the sink reports on itself, for instance that its disk is full. */
   attach?(tell: (body: TroupeEventBody) => void): void;
+  /** Whether it also receives the events of live models with names, whose steps are counted apart. Default: false. */
+  readonly takesModels?: boolean;
   /** Its name in errors. Default: its class. */
   readonly name?: string;
   /** How long {@link close} is waited for, in milliseconds. Default: 10,000. */

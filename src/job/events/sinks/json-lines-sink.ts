@@ -49,6 +49,7 @@ export function jsonLinesSink(target: string | Writable | number, options: JsonL
     },
     attach: (tell) => writer.onTrouble(tell),
     close: () => writer.close(),
+    takesModels: true,
     // The writer waits for slow readers and gives up in time.
     closeDeadlineMs: Number.POSITIVE_INFINITY,
   };

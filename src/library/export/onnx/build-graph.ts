@@ -1,8 +1,9 @@
 import { exportError } from "../export-error.ts";
+import type { ReadParameter } from "../read-from-memory.ts";
 import type { GraphArgument, GraphCall, GraphTensor, RecordedForward } from "../trace-forward.ts";
 import { GraphBuilder, shapeNames } from "./builder.ts";
 import { isInPlace, makesViews, translate } from "./translations.ts";
-import { bytesOf, type OnnxGraph, type ParameterReader } from "./types.ts";
+import { bytesOf, type OnnxGraph } from "./types.ts";
 import { Weights } from "./weights.ts";
 
 /** Options of {@link buildGraph}. */
@@ -18,7 +19,7 @@ export interface GraphOptions {
  */
 export function buildGraph(
   forward: RecordedForward,
-  reader: ParameterReader,
+  read: ReadParameter,
   { opset, quantizes }: GraphOptions,
 ): OnnxGraph {
   refuseWrittenViews(forward.calls);
@@ -28,7 +29,7 @@ export function buildGraph(
     if (value === undefined) throw new Error(`tensor ${tensor.id} has no value`); // an error of ours
     return value;
   });
-  const weights = new Weights(graph, reader, quantizes, plainParameters(forward, calls));
+  const weights = new Weights(graph, read, quantizes, plainParameters(forward, calls));
   for (const source of forward.sources) {
     const { kind, tensor } = source;
     if (kind === "parameter") weights.hold(source.name, tensor);
@@ -66,8 +67,8 @@ export function buildGraph(
   const inputs = forward.sources
     .filter((source) => source.kind === "input")
     .map(({ name, tensor }) => ({ name, dtype: tensor.dtype, shape: shapeNames(tensor.shape) }));
-  const read = new Set(graph.nodes.flatMap((node) => node.inputs));
-  const initializers = [...graph.initializers.values()].filter(({ name }) => read.has(name));
+  const used = new Set(graph.nodes.flatMap((node) => node.inputs));
+  const initializers = [...graph.initializers.values()].filter(({ name }) => used.has(name));
   return { nodes: graph.nodes, initializers, inputs, outputs };
 }
 

@@ -1,10 +1,10 @@
 import type { Module } from "../../../compute/nn/index.ts";
 import type { Task, TaskModel } from "../../models/index.ts";
 import { exportError } from "../export-error.ts";
+import { type ReadParameter, readFromMemory } from "../read-from-memory.ts";
 import { type ForwardSpec, recordForward } from "../trace-forward.ts";
 import { buildGraph } from "./build-graph.ts";
 import { partsOf } from "./parts.ts";
-import type { ParameterReader } from "./types.ts";
 import { writeModel } from "./write-model.ts";
 
 /** Types of weights in ONNX files, with the endings that transformers.js gives them. */
@@ -23,6 +23,16 @@ export interface OnnxOptions {
   readonly maxFileBytes?: number | undefined;
 }
 
+/** Options of {@link writeOnnx}. */
+export interface WriteOptions extends OnnxOptions {
+  /**
+   * Smallest value of a named size, such as the samples of the shortest audio: recorded sizes are about multiples of it. Default: 1.
+   */
+  readonly units?: Readonly<Record<string, number>>;
+  /** Reads the model's parameters one by one. Default: from its memory. */
+  readonly read?: ReadParameter;
+}
+
 const [oldest, newest] = [17, 21];
 
 /**
@@ -30,7 +40,6 @@ const [oldest, newest] = [17, 21];
  * on tensors without memory, for several sizes, and translated one by one. What depends on a tensor's values, such as a loop until a
  * condition, cannot be recorded.
  * @param path - of the file; must not exist
- * @param reader - reads the model's parameters one by one
  * @returns the files written
  * @throws {TroupeError} `EXPORT`, naming the module
  */
@@ -38,18 +47,18 @@ export async function writeOnnx(
   path: string,
   model: Module,
   spec: ForwardSpec,
-  reader: ParameterReader,
   {
     opset = oldest,
     type = "fp32",
     maxFileBytes,
     units = {},
-  }: OnnxOptions & { units?: Readonly<Record<string, number>> } = {},
+    read = readFromMemory(model),
+  }: WriteOptions = {},
 ): Promise<string[]> {
   if (!Number.isInteger(opset) || opset < oldest || opset > newest)
     throw exportError(`an opset from ${oldest} to ${newest}`, `${opset}`);
   const recorded = recordForward(model, spec, { dtype: dtypeOf(type), units });
-  const graph = buildGraph(recorded, reader, { opset, quantizes: type === "int8" });
+  const graph = buildGraph(recorded, read, { opset, quantizes: type === "int8" });
   return writeModel(path, graph, {
     opset,
     ...(maxFileBytes !== undefined && { maxMessageBytes: maxFileBytes }),
@@ -61,14 +70,14 @@ export async function writeOnnxParts(
   folder: string,
   model: TaskModel,
   task: Task,
-  reader: ParameterReader,
+  read: ReadParameter,
   options: OnnxOptions,
 ): Promise<string[]> {
   const files: string[] = [];
   const dtype = dtypeOf(options.type);
   for (const { file, spec, units = {} } of partsOf(model, task, dtype)) {
     const path = `${folder}/${file}${onnxTypes[options.type ?? "fp32"]}.onnx`;
-    files.push(...(await writeOnnx(path, model, spec, reader, { ...options, units })));
+    files.push(...(await writeOnnx(path, model, spec, { ...options, units, read })));
   }
   return files;
 }

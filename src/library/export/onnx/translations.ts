@@ -8,7 +8,7 @@ import { unknownOperator } from "./types.ts";
 import type { Weights } from "./weights.ts";
 
 /** A call of an operator that is translated: reads its arguments and makes nodes. */
-export class Translation {
+class Translation {
   readonly graph: GraphBuilder;
   readonly weights: Weights;
   readonly call: GraphCall;
@@ -172,7 +172,7 @@ const activation =
     );
 
 /** x · Φ(x), exact or by tanh. */
-export function gelu(graph: GraphBuilder, x: string, dtype: DType, approximate: string): string {
+function gelu(graph: GraphBuilder, x: string, dtype: DType, approximate: string): string {
   if (graph.opset >= 20) return graph.node("Gelu", [x], { approximate: { string: approximate } });
   const number = (value: number) => graph.scalar(value, dtype);
   if (approximate === "none") {

@@ -1,11 +1,4 @@
-import {
-  type DType,
-  noGrad,
-  scope,
-  type Tensor,
-  type TypedArray,
-  tensor,
-} from "../../../compute/tensor/index.ts";
+import { type DType, noGrad, scope, type TypedArray, tensor } from "../../../compute/tensor/index.ts";
 import { exportError } from "../export-error.ts";
 
 /** ONNX's numbers of element types (`TensorProto.DataType`). */
@@ -87,12 +80,6 @@ export function bytesOfNumbers(values: readonly number[] | TypedArray, dtype: DT
 /** Returns the bytes of an array. */
 export function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
-}
-
-/** Reads the values of a model's parameters. */
-export interface ParameterReader {
-  /** @returns the parameter as float32, or its own dtype if that is no float; owned by the running scope */
-  read(name: string): Promise<Tensor>;
 }
 
 /** @throws {TroupeError} `EXPORT` */

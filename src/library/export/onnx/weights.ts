@@ -1,7 +1,8 @@
 import { type DType, noGrad, scope, type Tensor } from "../../../compute/tensor/index.ts";
+import type { ReadParameter } from "../read-from-memory.ts";
 import type { GraphTensor } from "../trace-forward.ts";
 import type { GraphBuilder } from "./builder.ts";
-import { bytesOf, type ParameterReader } from "./types.ts";
+import { bytesOf } from "./types.ts";
 
 /** A parameter of the model in a graph. */
 interface HeldParameter {
@@ -20,15 +21,15 @@ const LARGEST = 127;
  */
 export class Weights {
   readonly #graph: GraphBuilder;
-  readonly #reader: ParameterReader;
+  readonly #read: ReadParameter;
   readonly #quantizes: boolean;
   readonly #held = new Map<number, HeldParameter>();
   /** Names of parameters with another use than as the transposed factor of a product. */
   readonly #plain: ReadonlySet<string>;
 
-  constructor(graph: GraphBuilder, reader: ParameterReader, quantizes: boolean, plain: ReadonlySet<string>) {
+  constructor(graph: GraphBuilder, read: ReadParameter, quantizes: boolean, plain: ReadonlySet<string>) {
     this.#graph = graph;
-    this.#reader = reader;
+    this.#read = read;
     this.#quantizes = quantizes;
     this.#plain = plain;
   }
@@ -120,7 +121,7 @@ export class Weights {
     const graph = this.#graph;
     if (graph.initializers.has(name)) return name;
     return graph.add(name, dtype, shape, async () => {
-      using values = await this.#reader.read(held.name);
+      using values = await this.#read(held.name);
       return scope(() => noGrad(() => bytesOf(change(values).to(dtype).contiguous().toTypedArray())));
     });
   }

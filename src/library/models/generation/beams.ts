@@ -1,4 +1,5 @@
 import { ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import type { AdjustText } from "./drawing.ts";
 import type { Settled } from "./options.ts";
 import type { Writer } from "./writer.ts";
 
@@ -98,11 +99,7 @@ class PromptBeams {
  * @param adjust - changes the log-probabilities of a row in place, depending on its text
  * @returns each prompt's beginning and generated tokens, its end included
  */
-export function searchBeams(
-  writer: Writer,
-  options: Settled,
-  adjust: ((row: Float32Array, text: readonly number[]) => void) | undefined,
-): number[][] {
+export function searchBeams(writer: Writer, options: Settled, adjust: AdjustText | undefined): number[][] {
   const { numBeams, maxNewTokens, stopTokens, earlyStopping } = options;
   const prompts = writer.begun
     .filter((_, row) => row % numBeams === 0)
@@ -110,7 +107,9 @@ export function searchBeams(
   const numKept = Math.max(2, 1 + stopTokens.length) * numBeams;
   for (let step = 1; step <= maxNewTokens; step++) {
     const texts = prompts.flatMap(({ running }) => running.map(({ text }) => text));
-    const found = scope(() => likeliest(writer.next(texts), prompts, numKept, adjust));
+    const found = scope(() =>
+      likeliest(writer.next(texts), prompts, numKept, adjust && ((row, text) => adjust(row, text, step - 1))),
+    );
     const rows: number[] = [];
     let allEnd = true;
     for (const [index, prompt] of prompts.entries()) {

@@ -1,48 +1,103 @@
 import { streamOf } from "../../../compute/nn/index.ts";
-import { empty, ops, scope } from "../../../compute/tensor/index.ts";
+import { empty, ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import type { Settled } from "./options.ts";
 
-/** The tokens that may be sampled. */
+/** The tokens that may be drawn. */
 export type Restriction = Pick<Settled, "temperature" | "topK" | "topP">;
 
-/** Element `index` of a row's uniform stream, in [0, 1): independent of the number of rows. */
-export function uniformAt(seed: number, row: number, index: number): number {
-  const stream = streamOf(row === 0 ? "generate" : `generate ${row}`);
-  return scope(() => ops.troupe.philoxUniform_(empty([1]), 0, 1, seed, stream, index).item());
+/** Changes the logits of a row in place before its token is chosen. */
+export type AdjustRow = (logits: Float32Array, row: number) => void;
+
+/** Changes the logits of a text's next token in place; `numWritten` of its tokens follow the prompt. */
+export type AdjustText = (logits: Float32Array, text: readonly number[], numWritten: number) => void;
+
+/** Chosen tokens, one for each row of logits. */
+export interface Chosen {
+  readonly tokens: readonly number[];
+  /** log-probability of each by the model's own logits, in nats: before temperature, restriction and adjustment. */
+  readonly logProbs: readonly number[];
+}
+
+const NUM_AHEAD = 64;
+
+/** The uniform numbers of one sample: a pure function of seed, prompt, sample and index, whatever else is written. */
+export class SampleStream {
+  readonly #seed: number;
+  readonly #stream: number;
+  #first = -1;
+  #values = new Float32Array();
+
+  constructor(seed: number, prompt: number, sample: number) {
+    const name = sample === 0 ? `${prompt}` : `${prompt}.${sample}`;
+    this.#seed = seed;
+    this.#stream = streamOf(name === "0" ? "generate" : `generate ${name}`);
+  }
+
+  /** The number of token `index` after the prompt, in [0, 1). */
+  at(index: number): number {
+    const first = index - (index % NUM_AHEAD);
+    if (first !== this.#first) {
+      this.#first = first;
+      const room = () => empty([NUM_AHEAD], { device: "cpu" });
+      this.#values = scope(
+        () =>
+          ops.troupe
+            .philoxUniform_(room(), 0, 1, this.#seed, this.#stream, first)
+            .toTypedArray() as Float32Array<ArrayBuffer>,
+      );
+    }
+    return this.#values[index - first] as number;
+  }
 }
 
 /**
- * Samples a token: the first, in order of the vocabulary, at which the cumulative probability of the allowed tokens passes `uniform`.
- * As in transformers, the temperature applies first, then `topK`, then the fewest of these that together reach `topP`; tokens as
- * likely as the last one kept are kept too.
+ * Chooses a token from each row of logits: the most likely at temperature 0, else by the row's uniform number. As in transformers
+ * the temperature applies first, then `topK`, then the fewest of these that together reach `topP`; tokens as likely as the last one
+ * kept are kept too.
+ * @param logits - float32 [R, V] @param uniforms - R numbers in [0, 1)
  */
-export function draw(
-  logits: Float32Array,
+export function chooseTokens(
+  logits: Tensor,
+  uniforms: readonly number[],
   { temperature, topK, topP }: Restriction,
-  uniform: number,
-): number {
-  const highest = highestOf(logits);
-  const weights = new Float64Array(logits.length);
-  const least = kthLargest(logits, topK);
-  for (const [token, logit] of logits.entries())
-    if (logit >= least) weights[token] = Math.exp((logit - highest) / temperature);
-  if (topP < 1) keepNucleus(weights, topP);
-  let remaining = uniform * weights.reduce((a, b) => a + b, 0);
-  let last = 0;
-  for (const [token, weight] of weights.entries()) {
-    if (weight === 0) continue;
-    last = token;
-    remaining -= weight;
-    if (remaining < 0) return token;
-  }
-  return last; // rounding may leave a rest after the last weight
+  adjust?: AdjustRow,
+): Chosen {
+  return scope(() => {
+    const scores = adjust === undefined ? logits : adjusted(logits, adjust);
+    const here = temperature === 0 ? scores : scores.onto("cpu");
+    const tokens =
+      temperature === 0
+        ? here.argmax(1)
+        : ops.troupe.drawTokens(
+            here,
+            tensor(Float32Array.from(uniforms), { device: "cpu" }),
+            temperature,
+            Number.isFinite(topK) ? topK : 0,
+            topP,
+          );
+    const logProbs = logProbsOf(logits, tokens.onto(logits.device as "cpu"));
+    return { tokens: [...tokens.toTypedArray()].map(Number), logProbs };
+  });
 }
 
-/** The most likely token, the first of equal ones. */
-export function indexOfMax(logits: Float32Array): number {
-  let best = 0;
-  for (const [index, logit] of logits.entries()) if (logit > (logits[best] ?? 0)) best = index;
-  return best;
+/** log-probability of a token of each row, in nats. @param logits - float32 [R, V] @param tokens - int64 [R] */
+function logProbsOf(logits: Tensor, tokens: Tensor): number[] {
+  const [numRows = 0, numTokens = 0] = logits.shape;
+  const statistics = ops.troupe.vocabularyStatistics(logits.contiguous(), tokens, 0, numTokens, -100); // [4, R]
+  const values = statistics.toTypedArray() as Float32Array;
+  const [most, sums, own] = [0, 1, 2].map((row) => values.subarray(row * numRows, (row + 1) * numRows));
+  return Array.from({ length: numRows }, (_, row) =>
+    Math.fround((own?.[row] ?? 0) - (most?.[row] ?? 0) - Math.log(sums?.[row] ?? 1)),
+  );
+}
+
+function adjusted(logits: Tensor, adjust: AdjustRow): Tensor {
+  const { shape, device } = logits;
+  const width = shape[1] ?? 0;
+  const values = logits.contiguous().toTypedArray() as Float32Array;
+  for (let row = 0; row < (shape[0] ?? 0); row++)
+    adjust(values.subarray(row * width, (row + 1) * width), row);
+  return tensor(values, { shape, device: device as "cpu" });
 }
 
 /** Makes tokens that occur in the text less likely, in place. */
@@ -51,26 +106,4 @@ export function penalise(logits: Float32Array, text: Iterable<number>, penalty: 
     const logit = logits[token] ?? 0;
     logits[token] = logit > 0 ? logit / penalty : logit * penalty;
   }
-}
-
-/** Keeps the fewest weights that together reach a share of all. Holtzman et al. 2019, https://arxiv.org/abs/1904.09751 */
-function keepNucleus(weights: Float64Array, share: number): void {
-  const sorted = weights.toSorted();
-  const wanted = share * sorted.reduce((a, b) => a + b, 0);
-  let sum = 0;
-  let place = sorted.length;
-  while (place > 0 && sum < wanted) sum += sorted[--place] ?? 0;
-  const least = sorted[place] ?? 0;
-  for (const [token, weight] of weights.entries()) if (weight < least) weights[token] = 0;
-}
-
-function kthLargest(logits: Float32Array, k: number): number {
-  if (k >= logits.length) return Number.NEGATIVE_INFINITY;
-  return logits.toSorted()[logits.length - k] ?? Number.NEGATIVE_INFINITY;
-}
-
-function highestOf(logits: Float32Array): number {
-  let highest = Number.NEGATIVE_INFINITY;
-  for (const logit of logits) if (logit > highest) highest = logit;
-  return highest;
 }

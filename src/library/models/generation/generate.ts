@@ -1,23 +1,36 @@
-import { evaluating } from "../../../compute/nn/index.ts";
-import { scope, type Tensor } from "../../../compute/tensor/index.ts";
+import { evaluating, isPrefixed } from "../../../compute/nn/index.ts";
+import { empty, scope } from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { LanguageModel } from "../language-model.ts";
 import type { NamedState } from "../weights.ts";
 import { searchBeams } from "./beams.ts";
-import { draw, indexOfMax, penalise, uniformAt } from "./drawing.ts";
+import { type AdjustText, chooseTokens, penalise, SampleStream } from "./drawing.ts";
+import { Ending } from "./ending.ts";
+import { Generator, type WrittenSample } from "./generator.ts";
 import { type GenerateOptions, type Settled, settle } from "./options.ts";
 import { Continuation, Reply, type Seq2SeqModel, type Writer } from "./writer.ts";
 
 /** A model that generates text: a continuation, or an encoder-decoder's reply. */
 export type GenerativeModel = LanguageModel | Seq2SeqModel;
 
+/** A text that a model has written, without the prompt. */
+export interface GeneratedText {
+  /** The tokens, the stop token that ended it included. */
+  readonly tokens: readonly number[];
+  /** log-probability of each, in nats, by the model's own logits: before temperature, restriction and penalty. Empty with beams. */
+  readonly logProbs: readonly number[];
+  /** The tokens decoded, without the stop token or text that ended it; absent without a tokenizer. */
+  readonly text?: string;
+}
+
 /**
  * Generates text: continues prompts, or replies to them with an encoder-decoder. Each token computes one position; keys and values of
- * earlier ones are cached in memory that is allocated once. Only beyond the model's context, which slides over longer texts, is the
- * context computed again for each token. Several prompts run in one batch, with the results of separate runs up to rounding. The model
- * is in evaluation mode meanwhile. At temperature 0 and with beams the tokens equal those of transformers' `generate`.
+ * earlier ones are kept, in pages where the model can ({@link Generator}). Several prompts run at once, with the results of separate
+ * runs up to rounding. The model is in evaluation mode meanwhile. At temperature 0 and with beams the tokens equal those of
+ * transformers' `generate`.
  * @param prompts - the tokens of one text, or of several; at least one each
  * @returns each prompt with its continuation, or an encoder-decoder's reply after its first token; including the stop token that ended
- *   it
+ *   it; the samples of a prompt one after the other
  * @throws {TroupeError} `GENERATE_OPTION`; `MODEL_INPUT` for ids outside the vocabulary
  */
 export function generate(
@@ -37,93 +50,143 @@ export function generate(
 ): number[] | number[][] {
   const isOne = prompts.length === 0 || typeof prompts[0] === "number";
   const rows = isOne ? [prompts as readonly number[]] : (prompts as readonly (readonly number[])[]);
-  const texts = write(model, rows, options);
-  return isOne ? (texts[0] as number[]) : texts;
+  const { decoder_start_token_id: start, is_encoder_decoder: replies } = fieldsOf(model);
+  const { samples = 1 } = options;
+  const texts = generateTexts(model, rows, options).map(({ tokens }, row) => {
+    const prompt = rows[Math.floor(row / samples)] ?? [];
+    return [...(replies ? [Number(start)] : prompt), ...tokens];
+  });
+  return isOne && samples === 1 ? (texts[0] as number[]) : texts;
 }
 
-function write(
+/**
+ * Generates text as {@link generate} does, and tells what was drawn.
+ * @param prompts - tokens, at least one each, or strings for the tokenizer
+ * @returns for each prompt its samples, one after the other
+ * @throws {TroupeError} as {@link generate}
+ */
+export function generateTexts(
   model: GenerativeModel,
-  prompts: readonly (readonly number[])[],
+  prompts: readonly (string | readonly number[])[],
   options: GenerateOptions,
-): number[][] {
-  const fields = "configJson" in model ? (model as NamedState).configJson : {};
+): GeneratedText[] {
+  const fields = fieldsOf(model);
   const settled = settle(prompts, options, fields);
-  const rows = prompts.flatMap((prompt) => Array.from({ length: settled.numBeams }, () => prompt));
+  const { samples, numBeams, maxNewTokens } = settled;
+  const ending = new Ending(settled);
+  const encoded = prompts.map((prompt) => tokensOf(prompt, settled));
+  const done = (tokens: readonly number[], logProbs: readonly number[]): GeneratedText => {
+    const text = ending.textOf(tokens);
+    return { tokens, logProbs, ...(text !== undefined && { text }) };
+  };
+  if (maxNewTokens === 0) return encoded.flatMap(() => Array.from({ length: samples }, () => done([], [])));
   return evaluating(model, () => {
+    const adjust = adjusting(settled);
+    if (numBeams === 1 && !fields.is_encoder_decoder && canPage(model as LanguageModel)) {
+      using generator = new Generator(model as LanguageModel, encoded, { options: settled, ending, adjust });
+      const texts: WrittenSample[] = [];
+      while (!generator.isDone) texts.push(...scope(() => generator.step()));
+      return texts
+        .toSorted((a, b) => a.prompt - b.prompt || a.sample - b.sample)
+        .map(({ tokens, logProbs }) => done(tokens, logProbs));
+    }
+    const rows = encoded.flatMap((prompt) => Array.from({ length: samples * numBeams }, () => prompt));
     using writer: Writer = fields.is_encoder_decoder
       ? new Reply(model as Seq2SeqModel, rows, settled)
       : new Continuation(model as LanguageModel, rows, settled);
-    if (settled.maxNewTokens === 0)
-      return prompts.map((_, row) => [...(writer.begun[row * settled.numBeams] ?? [])]);
-    return settled.numBeams > 1
-      ? searchBeams(writer, settled, adjusting(writer, settled))
-      : writeOne(writer, settled);
+    if (numBeams === 1)
+      return writeRows(writer, settled, ending, adjust).map(([tokens, logProbs]) => done(tokens, logProbs));
+    const numBegun = (row: number) => writer.begun[row * numBeams]?.length ?? 0;
+    const texts = searchBeams(writer, settled, adjust);
+    return texts.map((text, row) => done(writtenIn(text.slice(numBegun(row)), settled), []));
   });
 }
 
-/** Generates token by token, the most likely or a sampled one. */
-function writeOne(writer: Writer, options: Settled): number[][] {
-  const { maxNewTokens, temperature, seed, firstRow, stopTokens, padToken } = options;
+function fieldsOf(model: GenerativeModel): Readonly<Record<string, unknown>> {
+  return "configJson" in model ? (model as NamedState).configJson : {};
+}
+
+function tokensOf(prompt: string | readonly number[], { tokenizer }: Settled): readonly number[] {
+  if (typeof prompt !== "string") return prompt;
+  if (tokenizer !== undefined) return [...tokenizer.encode(prompt)];
+  throw new TroupeError("GENERATE_OPTION", {
+    where: "generate",
+    expected: "a tokenizer for prompts that are strings",
+    got: "none",
+    fields: {},
+  });
+}
+
+/** Whether texts of any lengths can be written in pages. */
+function canPage(model: LanguageModel): boolean {
+  const { dtype } = [...model.parameters()][0] ?? {};
+  return (
+    model.packs === true &&
+    dtype !== "float64" &&
+    !isPrefixed(model) &&
+    scope(() => empty([0]).device) === "cpu"
+  );
+}
+
+/** Writes all rows token by token, side by side. */
+function writeRows(
+  writer: Writer,
+  options: Settled,
+  ending: Ending,
+  adjust: AdjustText | undefined,
+): (readonly [tokens: number[], logProbs: number[]])[] {
+  const { maxNewTokens, samples, seed, firstPrompt, padToken } = options;
   const texts = writer.begun.map((begun) => [...begun]);
+  const written = texts.map((): [tokens: number[], logProbs: number[]] => [[], []]);
+  const streams = texts.map(
+    (_, row) => new SampleStream(seed, firstPrompt + Math.floor(row / samples), row % samples),
+  );
   const ended = texts.map(() => false);
-  const adjust = adjusting(writer, options);
   for (let index = 0; index < maxNewTokens && ended.includes(false); index++) {
-    const chosen = scope(() => {
-      const logits = writer.next(texts); // [B, V]
-      if (temperature === 0 && adjust === undefined) return [...mostLikely(logits)];
-      return rowsOf(logits).map((row, place) => {
-        if (ended[place]) return padToken;
-        adjust?.(row, texts[place] ?? []);
-        return temperature === 0
-          ? indexOfMax(row)
-          : draw(row, options, uniformAt(seed, firstRow + place, index));
-      });
-    });
+    const { tokens, logProbs } = scope(() =>
+      chooseTokens(
+        writer.next(texts),
+        streams.map((stream) => stream.at(index)),
+        options,
+        adjust && ((logits, row) => adjust(logits, texts[row] ?? [], index)),
+      ),
+    );
     for (const [row, text] of texts.entries()) {
-      const token = ended[row] ? padToken : (chosen[row] as number);
+      const token = ended[row] ? padToken : (tokens[row] as number);
       text.push(token);
-      if (stopTokens.includes(token)) ended[row] = true;
+      if (ended[row]) continue;
+      const [own, ownLogProbs] = written[row] as [number[], number[]];
+      const logProb = logProbs[row] as number;
+      own.push(token);
+      ownLogProbs.push(logProb);
+      options.onToken?.({ prompt: Math.floor(row / samples), sample: row % samples, token, logProb });
+      ended[row] = ending.isReached(own);
     }
   }
-  return texts.map((text, row) => endedAt(text, writer.begun[row]?.length ?? 0, stopTokens));
+  return written;
 }
 
 /** A function that changes a row's logits before a token is chosen; undefined if there is no change. */
-function adjusting(
-  { begun }: Writer,
-  { repetitionPenalty, forcedFirstToken, forcedLastToken, maxNewTokens }: Settled,
-): ((row: Float32Array, text: readonly number[]) => void) | undefined {
-  const numBegun = Math.max(...begun.map(({ length }) => length));
+function adjusting({
+  repetitionPenalty,
+  forcedFirstToken,
+  forcedLastToken,
+  maxNewTokens,
+}: Settled): AdjustText | undefined {
   if (repetitionPenalty === 1 && forcedFirstToken === undefined && forcedLastToken === undefined)
     return undefined;
-  return (row, text) => {
+  return (row, text, numWritten) => {
     if (repetitionPenalty !== 1) penalise(row, text, repetitionPenalty);
     const forced =
-      text.length === numBegun
-        ? forcedFirstToken
-        : text.length === numBegun + maxNewTokens - 1
-          ? forcedLastToken
-          : undefined;
+      numWritten === 0 ? forcedFirstToken : numWritten === maxNewTokens - 1 ? forcedLastToken : undefined;
     if (forced === undefined) return;
     row.fill(Number.NEGATIVE_INFINITY);
     row[forced] = 0;
   };
 }
 
-/** Cuts a text after its end. */
-function endedAt(text: readonly number[], begun: number, stopTokens: readonly number[]): number[] {
-  const end = text.findIndex((token, place) => place >= begun && stopTokens.includes(token));
-  return end < 0 ? [...text] : text.slice(0, end + 1);
-}
-
-function mostLikely(logits: Tensor): number[] {
-  return [...logits.argmax(1).toTypedArray()].map(Number);
-}
-
-function rowsOf(logits: Tensor): Float32Array[] {
-  const width = logits.shape[1] ?? 0;
-  const values = logits.contiguous().toTypedArray() as Float32Array;
-  return Array.from({ length: logits.shape[0] ?? 0 }, (_, row) =>
-    values.slice(row * width, (row + 1) * width),
-  );
+/** Cuts what a beam has written after its end. */
+function writtenIn(written: readonly number[], { stopTokens }: Settled): readonly number[] {
+  const end = written.findIndex((token) => stopTokens.includes(token));
+  return end < 0 ? written : written.slice(0, end + 1);
 }

@@ -43,9 +43,9 @@ class GPTJAttention extends nn.Module {
   override forward(x: Tensor, { angles, mask }: RotaryContext): Tensor {
     const heads = (map: nn.Linear) => nn.splitHeads(map.forward(x), this.headWidth); // [B, H, T, K]
     const turned = (map: nn.Linear) => nn.rotate(evenFirst(heads(map), this.#rotaryWidth), angles);
-    const [keys, values] = nn.withPast(this, turned(this.k_proj), heads(this.v_proj));
-    const seen = { causal: true, ...nn.seenBy(mask), dropout: this.attn_dropout };
-    const mixed = nn.attention(turned(this.q_proj), keys, values, seen); // [B, H, T, K]
+    const [k, v] = [turned(this.k_proj), heads(this.v_proj)];
+    const seen = { ...nn.seenBy(mask), dropout: this.attn_dropout };
+    const mixed = nn.selfAttention(this, turned(this.q_proj), k, v, seen); // [B, H, T, K]
     return this.resid_dropout.forward(this.out_proj.forward(nn.joinHeads(mixed))); // [B, T, D]
   }
 }

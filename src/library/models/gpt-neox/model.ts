@@ -3,7 +3,7 @@ import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { ofFamily } from "../of-family.ts";
-import { longestContext, ropeAngles } from "../rope-parameters.ts";
+import { longestContext, ropeAngles, turnsByLength } from "../rope-parameters.ts";
 import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import { type GPTNeoXConfig, gptNeoXConfig, gptNeoXConfigJson, rotaryWidth } from "./config.ts";
@@ -32,9 +32,9 @@ class GPTNeoXAttention extends nn.Module {
   override forward(x: Tensor, { angles, mask }: RotaryContext): Tensor {
     const heads = nn.splitHeads(this.query_key_value.forward(x), 3 * this.headWidth); // [B, H, T, 3·K]
     const [q, k, v] = heads.chunk(3, 3) as [Tensor, Tensor, Tensor]; // [B, H, T, K] each
-    const [keys, values] = nn.withPast(this, nn.rotate(k, angles), v);
-    const seen = { causal: true, ...nn.seenBy(mask), dropout: this.attention_dropout };
-    return this.dense.forward(nn.joinHeads(nn.attention(nn.rotate(q, angles), keys, values, seen))); // [B, T, D]
+    const turnedK = nn.rotate(k, angles);
+    const seen = { ...nn.seenBy(mask), dropout: this.attention_dropout };
+    return this.dense.forward(nn.joinHeads(nn.selfAttention(this, nn.rotate(q, angles), turnedK, v, seen))); // [B, T, D]
   }
 }
 
@@ -139,6 +139,7 @@ const gptNeoX: CausalFamily<GPTNeoXConfig> = {
   build: (config) => new GPTNeoXModel(config),
   words: "embed_in",
   maxPositions: longestContext,
+  turnsByLength,
   plan: gptNeoXStackPlan,
   // Old files have masks and frequencies as buffers, and an output layer `embed_out`.
   buffers: [/\.attention\.(bias|masked_bias)$/, /rotary_emb\.inv_freq$/],

@@ -37,8 +37,7 @@ export class GPT2Attention extends nn.Module {
     const projected = this.c_attn.forward(x); // [B, T, 3·H·K]
     const heads = projected.chunk(3, 2).map((part) => nn.splitHeads(part, this.headWidth)); // [B, H, T, K] each
     const [q, k, v] = heads as [Tensor, Tensor, Tensor];
-    const mixed = nn.attention(q, ...nn.withPast(this, k, v), {
-      causal: true,
+    const mixed = nn.selfAttention(this, q, k, v, {
       ...nn.seenBy(mask),
       scale: this.scale,
       dropout: this.attn_dropout,

@@ -3,7 +3,7 @@ import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel, causalNaming } from "../causal-language-model.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { ofFamily } from "../of-family.ts";
-import { longestContext, ropeAngles } from "../rope-parameters.ts";
+import { longestContext, ropeAngles, turnsByLength } from "../rope-parameters.ts";
 import { type RotaryContext, rotaryContext } from "../rotary-context.ts";
 import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
@@ -43,8 +43,7 @@ export class LlamaAttention extends nn.Module {
     const k = nn.rotate(nn.splitHeads(this.k_proj.forward(x), this.headWidth), angles); // [B, G, T, K]
     const v = nn.splitHeads(this.v_proj.forward(x), this.headWidth); // [B, G, T, K]
     const { window, dropout } = this;
-    const seen = { causal: true, window, ...nn.seenBy(mask), dropout };
-    const mixed = nn.attention(q, ...nn.withPast(this, k, v), seen); // [B, H, T, K]
+    const mixed = nn.selfAttention(this, q, k, v, { window, ...nn.seenBy(mask), dropout }); // [B, H, T, K]
     return this.o_proj.forward(nn.joinHeads(mixed)); // [B, T, D]
   }
 }
@@ -157,6 +156,7 @@ const llama: CausalFamily<LlamaConfig> = {
   build: (config) => new LlamaModel(config),
   words: "embed_tokens",
   maxPositions: longestContext,
+  turnsByLength,
   plan: llamaStackPlan,
   buffers: [/rotary_emb\.inv_freq$/], // of old files
   configJson: llamaConfigJson,

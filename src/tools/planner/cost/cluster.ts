@@ -35,62 +35,43 @@ const MEBIBYTE = 2 ** 20;
 /** No cache: training's tensors exceed a GPU's, whose speed is not published, so all of them go through memory. */
 const noCache = { bytes: 0, bytesPerSecond: Number.POSITIVE_INFINITY } as const;
 
+const link = (bytesPerSecond: number, latencyS: number): Link => ({ bytesPerSecond, latencyS });
+
 /** Eight H100 80 GB with NVLink 4, 400 Gb/s per device. */
+// biome-ignore format: a row of the table below
 const h100 = {
-  name: "h100",
-  ranksPerNode: 8,
-  memoryBytes: 80 * GIGABYTE,
-  flopsPerSecond: 495 * TERAFLOPS,
-  float32FlopsPerSecond: 33.5 * TERAFLOPS,
-  cache: noCache,
-  memoryBytesPerSecond: 3000 * GIGABYTE,
-  withinNode: { bytesPerSecond: 360 * GIGABYTE, latencyS: 4 * MICROSECOND },
-  betweenNodes: { bytesPerSecond: 360 * GIGABYTE, latencyS: 10 * MICROSECOND },
+  name: "h100", ranksPerNode: 8, memoryBytes: 80 * GIGABYTE, memoryBytesPerSecond: 3000 * GIGABYTE, cache: noCache,
+  flopsPerSecond: 495 * TERAFLOPS, float32FlopsPerSecond: 33.5 * TERAFLOPS,
+  withinNode: link(360 * GIGABYTE, 4 * MICROSECOND), betweenNodes: link(360 * GIGABYTE, 10 * MICROSECOND),
 } as const satisfies Cluster;
 
 /**
  * Machines to plan for. Devices are taken at half of the advertised rate of their matrix units, which large products in
  * training reach; links at the rate of large NCCL collectives. Calibrate for more precision.
  */
+// biome-ignore format: a table, with three lines for each row
 export const clusters = {
   /**
-   * One core of a server CPU with AVX-512 BF16 and no AMX per rank, as measured on an EPYC of 2024 with 16 MiB of
-   * last-level cache per core (docs/internals/planner.md); messages between threads.
+   * One core of a server CPU with AVX-512 BF16 and no AMX per rank, as measured on an EPYC of 2024 with 16 MiB of last-level cache
+   * per core (docs/internals/planner.md); messages between threads.
    */
   cpu: {
-    name: "cpu",
-    ranksPerNode: 64,
-    memoryBytes: 16 * GIGABYTE,
-    flopsPerSecond: 0.43 * TERAFLOPS,
-    float32FlopsPerSecond: 0.215 * TERAFLOPS,
-    memoryBytesPerSecond: 32 * GIGABYTE,
+    name: "cpu", ranksPerNode: 64, memoryBytes: 16 * GIGABYTE, memoryBytesPerSecond: 32 * GIGABYTE,
     cache: { bytes: 16 * MEBIBYTE, bytesPerSecond: 100 * GIGABYTE },
-    withinNode: { bytesPerSecond: 6 * GIGABYTE, latencyS: 10 * MICROSECOND },
-    betweenNodes: { bytesPerSecond: 1 * GIGABYTE, latencyS: 50 * MICROSECOND },
+    flopsPerSecond: 0.43 * TERAFLOPS, float32FlopsPerSecond: 0.215 * TERAFLOPS,
+    withinNode: link(6 * GIGABYTE, 10 * MICROSECOND), betweenNodes: link(1 * GIGABYTE, 50 * MICROSECOND),
   },
   /** Eight V100 32 GB with NVLink 2, 100 Gb/s per node. */
   v100: {
-    name: "v100",
-    ranksPerNode: 8,
-    memoryBytes: 32 * GIGABYTE,
-    flopsPerSecond: 62 * TERAFLOPS,
-    float32FlopsPerSecond: 7.85 * TERAFLOPS,
-    cache: noCache,
-    memoryBytesPerSecond: 800 * GIGABYTE,
-    withinNode: { bytesPerSecond: 120 * GIGABYTE, latencyS: 5 * MICROSECOND },
-    betweenNodes: { bytesPerSecond: 11 * GIGABYTE, latencyS: 15 * MICROSECOND },
+    name: "v100", ranksPerNode: 8, memoryBytes: 32 * GIGABYTE, memoryBytesPerSecond: 800 * GIGABYTE, cache: noCache,
+    flopsPerSecond: 62 * TERAFLOPS, float32FlopsPerSecond: 7.85 * TERAFLOPS,
+    withinNode: link(120 * GIGABYTE, 5 * MICROSECOND), betweenNodes: link(11 * GIGABYTE, 15 * MICROSECOND),
   },
   /** Eight A100 80 GB with NVLink 3, 200 Gb/s per device. */
   a100: {
-    name: "a100",
-    ranksPerNode: 8,
-    memoryBytes: 80 * GIGABYTE,
-    flopsPerSecond: 156 * TERAFLOPS,
-    float32FlopsPerSecond: 9.75 * TERAFLOPS,
-    cache: noCache,
-    memoryBytesPerSecond: 1800 * GIGABYTE,
-    withinNode: { bytesPerSecond: 230 * GIGABYTE, latencyS: 4 * MICROSECOND },
-    betweenNodes: { bytesPerSecond: 180 * GIGABYTE, latencyS: 12 * MICROSECOND },
+    name: "a100", ranksPerNode: 8, memoryBytes: 80 * GIGABYTE, memoryBytesPerSecond: 1800 * GIGABYTE, cache: noCache,
+    flopsPerSecond: 156 * TERAFLOPS, float32FlopsPerSecond: 9.75 * TERAFLOPS,
+    withinNode: link(230 * GIGABYTE, 4 * MICROSECOND), betweenNodes: link(180 * GIGABYTE, 12 * MICROSECOND),
   },
   h100,
   /** An H100 with more and faster memory: 141 GB. */

@@ -27,6 +27,7 @@ const maxBytes = 64 << 20;
 const generateFields = Object.keys({
   prompts: true,
   samples: true,
+  slots: true,
   maxNewTokens: true,
   temperature: true,
   topK: true,
@@ -37,6 +38,7 @@ const generateFields = Object.keys({
   lengthPenalty: true,
   earlyStopping: true,
   stopTokens: true,
+  stopTexts: true,
   padToken: true,
   forcedFirstToken: true,
   forcedLastToken: true,

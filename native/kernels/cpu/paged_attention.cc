@@ -1,0 +1,289 @@
+// Attention of many texts at once, of any lengths, whose keys and values lie in pages of eight positions: a page belongs to any
+// text whose table names it. Kwon et al. 2023, https://arxiv.org/abs/2309.06180.
+//
+// q [1,H,N,D], k and v [1,G,N,D], H a multiple of G: N tokens, token n at positions[n] of the text texts[n]. Slabs of P pages each:
+// keys [P,G,D,8], so that eight scores are made side by side, values [P,G,8,D]. A row of `table` names the pages of a text. The
+// keys and values of all tokens are written first, so a token sees those that came with it. The sums of a token have one order,
+// which depends on its position alone.
+// For the CPU alone: on a GPU texts of one length are written side by side.
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/elementary.h"
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kPagePositions = 8;
+constexpr int kScoreLanes = 32;
+constexpr int kValueLanes = 64;  // features that are added up together
+constexpr int kFeatureSums = 4;  // of one score, feature d in sum d mod 4: one alone waits for itself
+
+// The pages of an attention, of keys or of values.
+template <class Element>
+struct Slabs {
+  std::vector<Element*> slabs;
+  int64_t pages;  // of a slab
+  int64_t groups, width;
+
+  explicit Slabs(at::TensorList tensors, int64_t width)
+      : pages(tensors[0].size(0)), groups(tensors[0].size(1)), width(width) {
+    for (const at::Tensor& tensor : tensors) slabs.push_back(tensor.data_ptr<Element>());
+  }
+
+  TROUPE_INLINE Element* page(int64_t index, int64_t group) const {
+    return slabs[static_cast<size_t>(index / pages)] + (index % pages * groups + group) * width * kPagePositions;
+  }
+};
+
+// One token's heads that read one group.
+template <class Element>
+struct Reading {
+  const Slabs<Element>*keys, *values;
+  const int64_t* pages;  // of the text
+  int64_t group, first, last;  // positions
+  const Element* q;            // of the first head
+  int64_t of_head, readers;    // between heads
+  Element* out;
+  float scale;
+  float* scratch;  // [width + width + positions, up to complete pages]
+};
+
+// Eight numbers side by side. The compiler, left to itself, vectorises the loops around them.
+using Eight = float __attribute__((vector_size(4 * kPagePositions)));
+
+template <class Element>
+TROUPE_INLINE Eight load_eight(const Element* from) {
+  float numbers[kPagePositions];
+  for (int i = 0; i < kPagePositions; i++) numbers[i] = load(from, i);
+  Eight eight;
+  std::memcpy(&eight, numbers, sizeof(eight));
+  return eight;
+}
+
+// A page is no neighbour of the one before it, so the processor does not foresee it.
+template <class Element>
+TROUPE_INLINE void expect_eight(const Element* from) {
+  __builtin_prefetch(from);
+}
+
+template <class Element>
+struct AttendPages {
+  static TROUPE_INLINE void run(const Reading<Element>* reading) {
+    const Reading<Element>& of = *reading;
+    const int64_t width = of.keys->width, first_page = of.first / kPagePositions, num_pages = (of.last - 1) / kPagePositions + 1;
+    float* const q = of.scratch;
+    float* const out = q + width;
+    float* const scores = out + width;  // from the first position of the first page
+    const int64_t begin = of.first % kPagePositions, end = of.last - first_page * kPagePositions;
+    for (int64_t head = 0; head < of.readers; head++) {
+      for (int64_t d = 0; d < width; d++) q[d] = load(of.q + head * of.of_head, d);
+      for (int64_t page = first_page; page < num_pages; page++) {
+        const Element* keys = of.keys->page(of.pages[page], of.group);
+        const Element* next = page + 1 < num_pages ? of.keys->page(of.pages[page + 1], of.group) : keys;
+        score(q, keys, next, width, of.scale, scores + (page - first_page) * kPagePositions);
+      }
+      const auto read = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; };
+      const float max = max_of<kScoreLanes>(begin, end, read(begin), read);
+      for (int64_t i = begin; i < end; i++) scores[i] = exp_f32(scores[i] - max);
+      const float share = 1.0f / sum_terms<float, kScoreLanes>(begin, end, read);
+      int64_t d = 0;
+      for (; d + kValueLanes <= width; d += kValueLanes) mix<kValueLanes / kPagePositions>(of, scores, begin, end, d, out);
+      for (; d + kPagePositions <= width; d += kPagePositions) mix<1>(of, scores, begin, end, d, out);
+      for (; d < width; d++) out[d] = mixed(of, scores, begin, end, d);
+      Element* const y = of.out + head * width;
+      for (d = 0; d < width; d++) store(y, d, out[d] * share);
+    }
+  }
+
+ private:
+  static TROUPE_INLINE void score(const float* q, const Element* keys, const Element* next, int64_t width, float scale,
+                                  float* to) {
+    Eight sums[kFeatureSums] = {};
+    int64_t d = 0;
+    for (; d + kFeatureSums <= width; d += kFeatureSums) {
+      expect_eight(next + d * kPagePositions);
+      expect_eight(next + (d + 2) * kPagePositions);
+      sums[0] += q[d] * load_eight(keys + d * kPagePositions);
+      sums[1] += q[d + 1] * load_eight(keys + (d + 1) * kPagePositions);
+      sums[2] += q[d + 2] * load_eight(keys + (d + 2) * kPagePositions);
+      sums[3] += q[d + 3] * load_eight(keys + (d + 3) * kPagePositions);
+    }
+    for (int sum = 0; d < width; d++, sum++) sums[sum] += q[d] * load_eight(keys + d * kPagePositions);
+    const Eight scores = ((sums[0] + sums[1]) + (sums[2] + sums[3])) * scale;
+    std::memcpy(to, &scores, sizeof(scores));
+  }
+
+  // Writes the weighted sums of features d to d + 8 N - 1, in the order of positions.
+  template <int N>
+  static TROUPE_INLINE void mix(const Reading<Element>& of, const float* weights, int64_t begin, int64_t end, int64_t d,
+                                float* out) {
+    const int64_t width = of.keys->width, first_page = of.first / kPagePositions;
+    Eight sums[N] = {};
+    for (int64_t base = 0; base < end; base += kPagePositions) {
+      const int64_t page = first_page + base / kPagePositions;
+      const Element* values = of.values->page(of.pages[page], of.group) + d;
+      const Element* next = base + kPagePositions < end ? of.values->page(of.pages[page + 1], of.group) + d : values;
+      const int64_t from = begin > base ? begin - base : 0, to = end - base < kPagePositions ? end - base : kPagePositions;
+      for (int64_t i = from; i < to; i++) {
+        const float weight = weights[base + i];
+#pragma GCC unroll 8
+        for (int n = 0; n < N; n++) {
+          if (n % 2 == 0) expect_eight(next + i * width + n * kPagePositions);
+          sums[n] += weight * load_eight(values + i * width + n * kPagePositions);
+        }
+      }
+    }
+    std::memcpy(out + d, sums, sizeof(sums));
+  }
+
+  static TROUPE_INLINE float mixed(const Reading<Element>& of, const float* weights, int64_t begin, int64_t end, int64_t d) {
+    float sum = 0.0f;
+    for (int64_t i = begin; i < end; i++) {
+      const Element* values = of.values->page(of.pages[of.first / kPagePositions + i / kPagePositions], of.group);
+      sum += weights[i] * load(values, i % kPagePositions * of.keys->width + d);
+    }
+    return sum;
+  }
+};
+
+// The places of the tokens of a pass; int64, contiguous.
+struct Places {
+  const int64_t *table, *texts, *positions;
+  int64_t columns;  // of the table
+  int64_t tokens;
+
+  const int64_t* pages(int64_t token) const { return table + texts[token] * columns; }
+};
+
+Places check_places(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
+                    const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions) {
+  TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(0) == 1 && k.size(0) == 1 && q.size(2) == k.size(2) &&
+                  q.size(3) == k.size(3) && k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+              "[paged_attention_] expected q to be [1, heads, tokens, width], k and v [1, groups, tokens, width], got ", q.sizes(),
+              ", ", k.sizes(), " and ", v.sizes());
+  TORCH_CHECK(with_float_type(q.scalar_type(), [](auto*) {}) && k.scalar_type() == q.scalar_type() &&
+                  v.scalar_type() == q.scalar_type(),
+              "[paged_attention_] expected q, k and v all to be float32, bfloat16 or float16, got ", q.scalar_type(), ", ",
+              k.scalar_type(), " and ", v.scalar_type());
+  TORCH_CHECK(!keys.empty() && keys.size() == values.size(), "[paged_attention_] expected as many slabs of keys as of values, got ",
+              keys.size(), " and ", values.size());
+  const int64_t pages = keys[0].size(0), groups = k.size(1), width = k.size(3);
+  for (size_t i = 0; i < keys.size(); i++) {
+    const at::Tensor &key = keys[i], &value = values[i];
+    TORCH_CHECK(key.is_contiguous() && value.is_contiguous() && key.scalar_type() == q.scalar_type() &&
+                    value.scalar_type() == q.scalar_type() && key.sizes() == at::IntArrayRef({pages, groups, width, kPagePositions}) &&
+                    value.sizes() == at::IntArrayRef({pages, groups, kPagePositions, width}),
+                "[paged_attention_] expected slabs of pages [", groups, ", ", width, ", ", kPagePositions, "] and [", groups, ", ",
+                kPagePositions, ", ", width, "], got ", key.sizes(), " and ", value.sizes());
+  }
+  const int64_t tokens = q.size(2), all_pages = pages * static_cast<int64_t>(keys.size());
+  TORCH_CHECK(table.dim() == 2 && texts.dim() == 1 && positions.dim() == 1 && texts.size(0) == tokens && positions.size(0) == tokens &&
+                  table.scalar_type() == at::kLong && texts.scalar_type() == at::kLong && positions.scalar_type() == at::kLong &&
+                  table.is_contiguous() && texts.is_contiguous() && positions.is_contiguous(),
+              "[paged_attention_] expected a table of int64 [texts, pages], a text and a position for each of ", tokens,
+              " tokens, got ", table.sizes(), ", ", texts.sizes(), " and ", positions.sizes());
+  const Places places{table.data_ptr<int64_t>(), texts.data_ptr<int64_t>(), positions.data_ptr<int64_t>(), table.size(1), tokens};
+  for (int64_t token = 0; token < tokens; token++) {
+    const int64_t text = places.texts[token], position = places.positions[token];
+    TORCH_CHECK_INDEX(text >= 0 && text < table.size(0) && position >= 0 && position < places.columns * kPagePositions,
+                      "[paged_attention_] expected a place in the table, got position ", position, " of text ", text);
+    for (int64_t page = position / kPagePositions; page >= 0; page--) {
+      const int64_t index = places.pages(token)[page];
+      TORCH_CHECK_INDEX(index >= 0 && index < all_pages, "[paged_attention_] expected pages below ", all_pages, ", got ", index);
+    }
+  }
+  return places;
+}
+
+template <class Element>
+void write_pages(const at::Tensor& k, const at::Tensor& v, const Slabs<Element>& keys, const Slabs<Element>& values,
+                 const Places& places) {
+  const int64_t width = keys.width;
+  const auto *from_k = k.data_ptr<Element>(), *from_v = v.data_ptr<Element>();
+  at::parallel_for(0, places.tokens, grain_rows(2 * keys.groups * width), [&](int64_t first, int64_t last) {
+    for (int64_t token = first; token < last; token++) {
+      const int64_t position = places.positions[token], place = position % kPagePositions;
+      const int64_t page = places.pages(token)[position / kPagePositions];
+      for (int64_t group = 0; group < keys.groups; group++) {
+        const auto* key = from_k + group * k.stride(1) + token * k.stride(2);
+        const auto* value = from_v + group * v.stride(1) + token * v.stride(2);
+        auto* to_key = keys.page(page, group) + place;
+        for (int64_t d = 0; d < width; d++) to_key[d * kPagePositions] = key[d];
+        std::copy(value, value + width, values.page(page, group) + place * width);
+      }
+    }
+  });
+}
+
+// [1,H,N,D], laid out as [1,N,H,D].
+at::Tensor attend_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
+                        const Places& places, int64_t window, float scale) {
+  const int64_t heads = q.size(1), tokens = q.size(2), width = q.size(3), groups = k.size(1), readers = heads / groups;
+  at::Tensor out_NHD = at::empty({1, tokens, heads, width}, q.options());
+  const int64_t sum_positions = [&] {
+    int64_t sum = 0;
+    for (int64_t token = 0; token < tokens; token++) sum += places.positions[token] + 1;
+    return sum;
+  }();
+  const int64_t work = 2 * readers * width * std::max<int64_t>(1, sum_positions / std::max<int64_t>(1, tokens));
+  with_float_type(q.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    const Slabs<Element> key_slabs(keys, width), value_slabs(values, width);
+    write_pages<Element>(k, v, key_slabs, value_slabs, places);
+    const auto* from = q.data_ptr<Element>();
+    auto* to = out_NHD.data_ptr<Element>();
+    // Group after group, so that threads, which take halves, have as many positions to read each.
+    at::parallel_for(0, groups * tokens, grain_rows(work), [&](int64_t first, int64_t last) {
+      std::vector<float> scratch(static_cast<size_t>(2 * width + places.columns * kPagePositions));
+      for (int64_t item = first; item < last; item++) {
+        const int64_t group = item / tokens, token = item % tokens, seen = places.positions[token] + 1;
+        const Reading<Element> reading{&key_slabs,
+                                       &value_slabs,
+                                       places.pages(token),
+                                       group,
+                                       window > 0 ? std::max<int64_t>(0, seen - window) : 0,
+                                       seen,
+                                       from + group * readers * q.stride(1) + token * q.stride(2),
+                                       q.stride(1),
+                                       readers,
+                                       to + (token * heads + group * readers) * width,
+                                       scale,
+                                       scratch.data()};
+        run_best<AttendPages<Element>>(&reading);
+      }
+    });
+  });
+  return out_NHD.transpose(1, 2);
+}
+
+at::Tensor attend_in_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys,
+                           at::TensorList values, const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions,
+                           int64_t window, double scale) {
+  const Places places = check_places(q, k, v, keys, values, table, texts, positions);
+  const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
+  return attend_pages(dense(q), dense(k), dense(v), keys, values, places, window, static_cast<float>(scale));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(troupe, m) {
+  m.def(
+      "paged_attention_(Tensor q, Tensor k, Tensor v, Tensor[] keys, Tensor[] values, Tensor table, Tensor texts, Tensor positions, "
+      "int window, float scale) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("paged_attention_", attend_in_pages); }
+
+}  // namespace troupe

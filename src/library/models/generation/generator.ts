@@ -1,0 +1,238 @@
+import { type PagedText, Pages, type PlacedToken } from "../../../compute/nn/index.ts";
+import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import type { LanguageModel } from "../language-model.ts";
+import { type AdjustText, chooseTokens, SampleStream } from "./drawing.ts";
+import type { Ending } from "./ending.ts";
+import type { Settled } from "./options.ts";
+
+/** Maximum number of tokens in a pass, prompts and last tokens of texts together, unless more texts are written. */
+const PASS_TOKENS = 1024;
+
+/** A prompt whose samples have not all begun. */
+interface OpenPrompt {
+  readonly tokens: readonly number[];
+  readonly index: number;
+  /** Number of samples that have begun. */
+  numBegun: number;
+  /** All positions of the prompt but the last; undefined until the first sample has read it. */
+  beginning: PagedText | undefined;
+}
+
+/** A sample under way. */
+interface Sample {
+  readonly prompt: OpenPrompt;
+  readonly sample: number;
+  /** The prompt's tokens, then its own. */
+  readonly tokens: number[];
+  readonly logProbs: number[];
+  readonly stream: SampleStream;
+  text: PagedText;
+  /** Index of the token at the text's position 0: above 0 where the text is longer than the context. */
+  first: number;
+}
+
+/** The tokens that a sample has written. */
+export interface WrittenSample {
+  readonly prompt: number;
+  readonly sample: number;
+  readonly tokens: readonly number[];
+  readonly logProbs: readonly number[];
+}
+
+/**
+ * Continues prompts of any lengths, several samples each, with as many texts at a time as there are slots: when a text ends, the next
+ * begins in its place. Each pass has one token of each text and parts of new prompts, without padding; a prompt is read once, and its
+ * samples share its pages. Beyond the model's context the last positions are computed again for each token.
+ */
+export class Generator implements Disposable {
+  readonly #model: LanguageModel;
+  readonly #options: Settled;
+  readonly #ending: Ending;
+  readonly #adjust: AdjustText | undefined;
+  readonly #pages: Pages;
+  /** Prompts in order, until all of their samples have begun. */
+  readonly #prompts: OpenPrompt[];
+  #samples: Sample[] = [];
+
+  constructor(
+    model: LanguageModel,
+    prompts: readonly (readonly number[])[],
+    { options, ending, adjust }: { options: Settled; ending: Ending; adjust: AdjustText | undefined },
+  ) {
+    this.#model = model;
+    this.#options = options;
+    this.#ending = ending;
+    this.#adjust = adjust;
+    this.#prompts = prompts.map((tokens, index) => ({ tokens, index, numBegun: 0, beginning: undefined }));
+    const longest = prompts.reduce((most, { length }) => Math.max(most, length), 0) + options.maxNewTokens;
+    const most = Math.min(longest, model.maxPositions);
+    this.#pages = new Pages(most * Math.min(options.slots, prompts.length * options.samples));
+  }
+
+  /** Whether there is nothing left to write. */
+  get isDone(): boolean {
+    return this.#prompts.length === 0 && this.#samples.length === 0;
+  }
+
+  /** Memory of keys and values, and the positions of the texts under way that need it, a shared beginning once. */
+  get used(): { readonly bytes: number; readonly numPositions: number } {
+    const prompts = new Set(this.#samples.map(({ prompt }) => prompt));
+    for (const prompt of this.#prompts) if (prompt.beginning !== undefined) prompts.add(prompt);
+    const shared = [...prompts].reduce((sum, { tokens }) => sum + tokens.length, 0);
+    const own = this.#samples.map(({ text, prompt }) => Math.max(0, text.length - prompt.tokens.length));
+    return { bytes: this.#pages.bytes, numPositions: own.reduce((sum, length) => sum + length, shared) };
+  }
+
+  /** Makes one pass. Returns the samples that ended with it. */
+  step(): WrittenSample[] {
+    this.#begin();
+    const { tokens, ids, ending } = this.#nextTokens();
+    const logits = this.#pages.pass(tokens, () => this.#logits(ids, tokens, ending.length));
+    try {
+      const rows = [...ending.keys()];
+      const writing = [...ending];
+      for (const [row, sample] of ending.entries())
+        for (const other of this.#beginOthers(sample)) {
+          rows.push(row);
+          writing.push(other);
+        }
+      const ended = writing.length === 0 ? [] : this.#write(logits, rows, writing);
+      this.#samples = this.#samples.filter((sample) => !ended.includes(sample));
+      for (const { text } of ended) this.#pages.release(text);
+      return ended.map(({ prompt, sample, tokens: all, logProbs }) => ({
+        prompt: prompt.index,
+        sample,
+        tokens: all.slice(prompt.tokens.length),
+        logProbs,
+      }));
+    } finally {
+      logits.dispose();
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#pages[Symbol.dispose]();
+  }
+
+  /** Begins samples in the free slots. */
+  #begin(): void {
+    const { slots, samples } = this.#options;
+    for (const prompt of [...this.#prompts]) {
+      if (prompt.beginning !== undefined) {
+        while (prompt.beginning !== undefined && this.#samples.length < slots)
+          this.#add(prompt, this.#pages.share(prompt.beginning, prompt.tokens.length - 1));
+      } else if (prompt.numBegun === 0) {
+        // The other samples of prompts that are being read begin at once when these are.
+        const promised = this.#prompts.filter(({ numBegun, beginning }) => numBegun > 0 && !beginning).length;
+        if (this.#samples.length + promised * (samples - 1) >= slots) return;
+        this.#add(prompt, this.#pages.open());
+      }
+    }
+  }
+
+  /** Begins the other samples of a prompt that its first has read, in the free slots; they draw from the same logits. */
+  #beginOthers({ prompt, text }: Sample): Sample[] {
+    const { slots, samples } = this.#options;
+    if (prompt.numBegun !== 1 || prompt.beginning !== undefined || samples === 1) return [];
+    const others: Sample[] = [];
+    while (prompt.numBegun < samples && this.#samples.length < slots)
+      others.push(this.#add(prompt, this.#pages.share(text, text.length)));
+    if (prompt.numBegun < samples) prompt.beginning = this.#pages.share(text, prompt.tokens.length - 1);
+    return others;
+  }
+
+  #add(prompt: OpenPrompt, text: PagedText): Sample {
+    const { seed, firstPrompt, samples } = this.#options;
+    const sample = prompt.numBegun++;
+    const stream = new SampleStream(seed, firstPrompt + prompt.index, sample);
+    const added = { prompt, sample, tokens: [...prompt.tokens], logProbs: [], stream, text, first: 0 };
+    this.#samples.push(added);
+    if (prompt.numBegun === samples) {
+      this.#prompts.splice(this.#prompts.indexOf(prompt), 1);
+      if (prompt.beginning !== undefined) this.#pages.release(prompt.beginning);
+      prompt.beginning = undefined;
+    }
+    return added;
+  }
+
+  /** The tokens of the next pass: those whose logits are wanted, the last of `ending`, come last. */
+  #nextTokens(): { tokens: PlacedToken[]; ids: number[]; ending: Sample[] } {
+    const { maxPositions } = this.#model;
+    for (const sample of this.#samples) {
+      if (sample.tokens.length - sample.first <= maxPositions) continue;
+      this.#pages.release(sample.text);
+      sample.text = this.#pages.open();
+      sample.first = sample.tokens.length - maxPositions;
+    }
+    const restOf = ({ tokens, first, text }: Sample) => tokens.length - first - text.length;
+    const continued = this.#samples.filter((sample) => restOf(sample) === 1);
+    const others = this.#samples.filter((sample) => restOf(sample) > 1);
+    let room = Math.max(PASS_TOKENS, continued.length);
+    const [before, last]: { tokens: PlacedToken[]; ids: number[] }[] = [0, 1].map(() => ({
+      tokens: [],
+      ids: [],
+    }));
+    const ending: Sample[] = [];
+    for (const sample of [...continued, ...others]) {
+      const { text, tokens, first } = sample;
+      const rest = restOf(sample);
+      const count = Math.min(rest, room);
+      const begin = text.length;
+      if (count === 0) break;
+      room -= count;
+      this.#pages.grow(text, count);
+      for (let position = begin; position < begin + count; position++) {
+        const isLast = position === begin + rest - 1;
+        const row = (isLast ? last : before) as { tokens: PlacedToken[]; ids: number[] };
+        row.tokens.push({ text, position });
+        row.ids.push(tokens[first + position] as number);
+        if (isLast) ending.push(sample);
+      }
+    }
+    return {
+      tokens: [...(before?.tokens ?? []), ...(last?.tokens ?? [])],
+      ids: [...(before?.ids ?? []), ...(last?.ids ?? [])],
+      ending,
+    };
+  }
+
+  /** Logits of the last `count` tokens, float32 [count, V]; one row where there is none. */
+  #logits(ids: readonly number[], tokens: readonly PlacedToken[], count: number): Tensor {
+    const row = (values: readonly number[]) => tensor([values], { dtype: "int64" });
+    const positionIds = row(tokens.map(({ position }) => position));
+    const { logits } = this.#model.forward(row(ids), { positionIds, logitsToKeep: Math.max(1, count) });
+    return logits.select(0, 0).to("float32");
+  }
+
+  /** Adds a token to each sample. @param rows - its row of the logits @returns the samples that end */
+  #write(logits: Tensor, rows: readonly number[], writing: readonly Sample[]): Sample[] {
+    const options = this.#options;
+    const adjust = this.#adjust;
+    const uniforms = writing.map(({ stream, logProbs }) => stream.at(logProbs.length));
+    const own =
+      rows.length === logits.shape[0] ? logits : logits.indexSelect(0, tensor([...rows], { dtype: "int64" }));
+    const { tokens, logProbs } = chooseTokens(
+      own,
+      uniforms,
+      options,
+      adjust &&
+        ((row, place) => {
+          const { tokens: text, logProbs: written } = writing[place] as Sample;
+          adjust(row, text, written.length);
+        }),
+    );
+    return writing.filter((sample, place) => {
+      const token = tokens[place] as number;
+      sample.tokens.push(token);
+      sample.logProbs.push(logProbs[place] as number);
+      options.onToken?.({
+        prompt: sample.prompt.index,
+        sample: sample.sample,
+        token,
+        logProb: logProbs[place] as number,
+      });
+      const written = sample.tokens.slice(sample.prompt.tokens.length);
+      return written.length === options.maxNewTokens || this.#ending.isReached(written);
+    });
+  }
+}
