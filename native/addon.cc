@@ -29,6 +29,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   troupe::InitBeside(env, exports);
   troupe::InitSystem(env, exports);
   troupe::InitDevice(env, exports);
+  troupe::InitPrograms(env, exports);
   troupe::InitSim(env, exports);
   return exports;
 }

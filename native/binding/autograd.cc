@@ -84,7 +84,7 @@ auto with_operands(const char* op, const Operands& operands, Run run) {
 }
 
 // backward(retainGraph)
-Napi::Value Backward(const Napi::CallbackInfo& info) {
+Napi::Value RunBackward(const Napi::CallbackInfo& info) {
   const Operands it = ListReader(Environment::of(info.Env()), "backward").read();
   with_operands("backward", it, [&] { run_backward(it.outputs, it.gradients, it.inputs, info[0].ToBoolean()); });
   return info.Env().Undefined();
@@ -147,7 +147,7 @@ Napi::Value SetGrad(const Napi::CallbackInfo& info) {
 }  // namespace
 
 void InitAutograd(Napi::Env env, Napi::Object exports) {
-  define<Backward>(env, exports, "backward");
+  define<RunBackward>(env, exports, "backward");
   define<Grad>(env, exports, "grad");
   define<SetGradEnabled>(env, exports, "setGradEnabled");
   define<GradEnabled>(env, exports, "gradEnabled");

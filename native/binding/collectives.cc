@@ -4,6 +4,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
+#include "binding/programs.h"
 #include "comm/communicator.h"
 #include "core/error.h"
 
@@ -75,6 +76,7 @@ void take_tensors(const Napi::CallbackInfo& info, comm::Operation& operation) {
 // issueCollective(communicator, kind, output, input, reduction, peer, outputSplits, inputSplits): the work's number, 0 when
 // it is complete.
 Napi::Value IssueCollective(const Napi::CallbackInfo& info) {
+  refuse_in_recording(info.Env(), "a collective of its own");
   comm::Operation operation;
   operation.kind = static_cast<comm::Kind>(whole_number(info, 1));
   take_tensors(info, operation);
@@ -110,6 +112,7 @@ Napi::Value AwaitWork(const Napi::CallbackInfo& info) {
 
 // gatherRagged(communicator, input): how many tensors; their handles are in the frame behind that count.
 Napi::Value GatherRagged(const Napi::CallbackInfo& info) {
+  refuse_in_recording(info.Env(), "a collective of its own");
   Environment& environment = Environment::of(info.Env());
   const auto parts = comm::communicator(whole_number(info, 0))->gather_ragged(Environment::tensor(info, 1, "gatherRagged"));
   for (size_t i = 0; i < parts.size(); ++i) environment.frame.data[i + 1] = environment.handles.put(parts[i]);

@@ -18,6 +18,7 @@ class SummedFiles;
 class UnderWay;
 class AwaitedWorks;
 class LateValues;
+class ProgramTable;
 
 namespace comm {
 class Work;
@@ -61,6 +62,7 @@ class Environment {
   std::shared_ptr<AwaitedWorks> awaited;
   std::shared_ptr<ScratchFiles> scratch;
   std::shared_ptr<SummedFiles> summed;
+  std::shared_ptr<ProgramTable> programs;
 };
 
 }  // namespace troupe

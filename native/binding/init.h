@@ -20,6 +20,7 @@ void InitBeside(Napi::Env env, Napi::Object exports);
 void InitPaging(Napi::Env env, Napi::Object exports);
 void InitSystem(Napi::Env env, Napi::Object exports);
 void InitDevice(Napi::Env env, Napi::Object exports);
+void InitPrograms(Napi::Env env, Napi::Object exports);
 void InitSim(Napi::Env env, Napi::Object exports);
 
 }  // namespace troupe

@@ -8,6 +8,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
+#include "binding/programs.h"
 #include "binding/typed_array.h"
 #include "core/dispatch/describe.h"
 #include "core/device/device.h"
@@ -45,6 +46,7 @@ napi_value Call(napi_env env, napi_callback_info info) {
     napi_get_value_uint32(env, argument, &index);
     auto& environment = *static_cast<Environment*>(data);
     const double first = call_operator(index, environment.frame, environment.handles, environment.strings);
+    if (Recording::present() != nullptr) note_refusal(env);
     napi_create_double(env, first, &result);
   } catch (...) {
     throw_into_javascript(env, "call");
@@ -106,6 +108,7 @@ Napi::Value Item(const Napi::CallbackInfo& info) {
   if (tensor.numel() != 1) {
     throw CodedError("TENSOR_ARGUMENT", "[item] expected a tensor of one element, got " + describe_tensor(tensor));
   }
+  refuse_reading(info.Env());
   if (!tensor.is_cpu()) count_read_back();
   return Napi::Number::New(info.Env(), tensor.item().toDouble());
 }
@@ -154,6 +157,7 @@ Napi::Value CopyFrom(const Napi::CallbackInfo& info) {
 // toTypedArray(handle, array): the tensor's elements into an array of the matching kind.
 Napi::Value ToTypedArray(const Napi::CallbackInfo& info) {
   const at::Tensor& source = Environment::tensor(info, 0, "toTypedArray");
+  refuse_reading(info.Env());
   const at::NoGradGuard no_grad;
   const at::Tensor target = view_of_typed_array(info[1], source.scalar_type());
   check_length("toTypedArray", source, target);

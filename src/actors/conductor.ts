@@ -534,6 +534,7 @@ export class Conductor {
     }
     this.#reviewedSteps.reach(step);
     this.#warnOfUneven(step, done.ranks);
+    this.#tellUnrecorded(step, done.ranks);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
   }
 
@@ -543,6 +544,15 @@ export class Conductor {
     if (control.isUnevenReported || new Set(numCounted).size < 2) return;
     control.isUnevenReported = true;
     emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
+  }
+
+  #tellUnrecorded(step: number, ranks: readonly RankStepped[]): void {
+    const { control, emit } = this.#options;
+    for (const { block, reason, line } of ranks.flatMap((rank) => rank.unrecorded ?? [])) {
+      if (control.unrecorded.has(reason)) continue;
+      control.unrecorded.add(reason);
+      emit({ kind: "block.unrecorded", step, block, reason, ...(line !== undefined && { line }) });
+    }
   }
 
   /** @param onLoss - called with the loss of each split */

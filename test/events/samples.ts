@@ -125,6 +125,13 @@ export const samples: Bodies = {
     limits: [0, 1, 2],
     counts: [1, 0, 2],
   },
+  "block.unrecorded": {
+    kind: "block.unrecorded",
+    step: 2,
+    block: "layers.0",
+    reason: "a value that is read between operators",
+    line: "/home/ann/job.ts:12:20",
+  },
   "losses.unweighed": {
     kind: "losses.unweighed",
     step: 1,

@@ -2,7 +2,8 @@ import { BlockEngine, type BlockPlan, type EngineOptions } from "../../src/compu
 import { keep, scope, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
 
 /** Options of the engine: its parameters, and the use of its gradients. */
-export interface ReadyOptions extends Partial<Pick<EngineOptions, "dtype" | "paged" | "randomness">> {
+export interface ReadyOptions
+  extends Partial<Pick<EngineOptions, "dtype" | "paged" | "randomness" | "programs">> {
   /** By parameter name, still the caller's; zeros unless told otherwise. */
   readonly values?: ReadonlyMap<string, Tensor>;
   /** Told of each block's gradient of the step, by parameter name. */
@@ -11,7 +12,14 @@ export interface ReadyOptions extends Partial<Pick<EngineOptions, "dtype" | "pag
 
 /** An engine, bound, with a shard that answers at once. */
 export function readyEngine(plan: BlockPlan, options: ReadyOptions = {}): BlockEngine<number> {
-  const { dtype = "float32", paged = [], randomness, values = new Map(), onReduced = () => {} } = options;
+  const {
+    dtype = "float32",
+    paged = [],
+    randomness,
+    programs = false,
+    values = new Map(),
+    onReduced = () => {},
+  } = options;
   const port = {
     start: (block: number) => block,
     wait: () => {},
@@ -28,7 +36,13 @@ export function readyEngine(plan: BlockPlan, options: ReadyOptions = {}): BlockE
       onReduced(name, new Map(gradients));
     },
   };
-  const engine = new BlockEngine<number>(plan, port, { dtype, paged, randomness, prefetchBytes: 0 });
+  const engine = new BlockEngine<number>(plan, port, {
+    dtype,
+    paged,
+    randomness,
+    programs,
+    prefetchBytes: 0,
+  });
   engine.bind(
     plan.layouts.map((layout) => {
       const full = keep(zeros([layout.numel], { dtype }));

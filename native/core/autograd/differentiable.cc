@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/autograd/watched.h"
+
 namespace troupe {
 namespace {
 
@@ -36,7 +38,12 @@ struct Recorded final : Node {
     TORCH_CHECK(!released, torch::autograd::ERR_BACKWARD_TWICE);
     Tensors tensors;
     for (const SavedVariable& variable : saved) tensors.push_back(variable.unpack());
-    return without_recording([&] { return backward(gradients, tensors); });
+    const auto run = [&] { return without_recording([&] { return backward(gradients, tensors); }); };
+    AutogradWatcher* const watcher = autograd_watcher();
+    if (watcher == nullptr || watched < 0) return run();
+    const Tensors results = watcher->unseen(run);
+    watcher->ran(watched, gradients, results);
+    return results;
   }
 
   void release_variables() override {
@@ -50,6 +57,7 @@ struct Recorded final : Node {
   const Backward backward;
   std::vector<SavedVariable> saved;
   bool released = false;
+  int64_t watched = -1;  // its name for the thread's watcher
 };
 
 // Nodes were held by shared_ptr before they counted their owners themselves.
@@ -65,16 +73,27 @@ Pointer make_node(Arguments&&... arguments) {
 
 }  // namespace
 
+AutogradWatcher*& autograd_watcher() {
+  thread_local AutogradWatcher* watcher = nullptr;
+  return watcher;
+}
+
 bool wants_gradient(const Tensors& inputs) {
-  return at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& input) {
-           return input.defined() && input.requires_grad();
-         });
+  const bool wanted = at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), [](const at::Tensor& input) {
+                        return input.defined() && input.requires_grad();
+                      });
+  AutogradWatcher* const watcher = autograd_watcher();
+  return watcher == nullptr ? wanted : watcher->wants(wanted);
 }
 
 void record(const char* op, const Tensors& inputs, const Tensors& outputs, const Tensors& saved, Backward backward) {
   if (!wants_gradient(inputs)) return;
+  AutogradWatcher* const watcher = autograd_watcher();
+  int64_t watched = -1;
+  if (watcher != nullptr && watcher->take(backward, saved, watched)) return;
   using NodePointer = decltype(torch::autograd::Edge::function);
   const NodePointer node = make_node<NodePointer, Recorded>(op, saved, std::move(backward));
+  static_cast<Recorded*>(&*node)->watched = watched;
   node->set_next_edges(torch::autograd::collect_next_edges(inputs));
   for (at::Tensor output : outputs) torch::autograd::set_history(output, node);
 }

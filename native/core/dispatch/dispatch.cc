@@ -8,6 +8,7 @@
 #include "core/dispatch/frame_arguments.h"
 #include "core/dispatch/operators.h"
 #include "core/dispatch/placeholders.h"
+#include "core/programs/recording.h"
 
 namespace troupe {
 namespace {
@@ -91,6 +92,8 @@ double call_operator(uint32_t index, Frame frame, HandleTable& handles, const St
     push_arguments(call, stack);
     if (meets_placeholder(stack)) {
       call_on_placeholders(plan.op, plan.writes, stack);
+    } else if (plan.own && Recording::present() != nullptr) {
+      Recording::present()->call_own(plan.op, stack);
     } else {
       plan.op.callBoxed(stack);
     }

@@ -162,6 +162,7 @@ std::unique_ptr<OperatorPlan> compile(const std::string& text) {
   for (const ArgumentStep& step : plan->steps) plan->writes = plan->writes || step.writes;
   for (const auto& output : actual.returns()) plan->keeps_output.push_back(!writes(output));
   plan->returns_views = returns_views(plan->steps, actual);
+  plan->own = name.rfind("troupe::", 0) == 0;
   return plan;
 }
 

@@ -44,6 +44,7 @@ struct OperatorPlan {
   std::vector<bool> keeps_output;  // false: the output is an argument changed in place, which JavaScript already holds
   bool returns_views = false;      // of the first argument
   bool writes = false;             // changes an argument in place
+  bool own = false;                // Troupe's, not libtorch's
 };
 
 // Tells the process which operators JavaScript will call: their schemas, in the order of their indices. The first call

@@ -1,5 +1,5 @@
 import type { RecordedTensor } from "../../compute/nn/index.ts";
-import type { FlatBlock } from "../../compute/parallel/index.ts";
+import type { FlatBlock, Unrecorded } from "../../compute/parallel/index.ts";
 import type { LossValues, LossWeights } from "../../job/index.ts";
 import type { StateName } from "../../library/checkpoint/index.ts";
 import type { GeneratedText, GenerateOptions } from "../../library/models/index.ts";
@@ -182,6 +182,8 @@ export interface RankStepped extends RankAccumulated {
   readonly recorded: readonly RecordedTensor[];
   /** Metrics logged by the rank's code, on ranks that report their loss. */
   readonly metrics: readonly MetricSum[];
+  /** Blocks that were to be recorded as programs and were not, since the step before. */
+  readonly unrecorded?: readonly Unrecorded[];
   /** Whether the rank's code asks to end the run after this step; the rank then waits for the `verdict`. */
   readonly wantsStop?: boolean;
 }

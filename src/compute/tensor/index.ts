@@ -37,6 +37,7 @@ export {
 export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
 export { type Binding, bindThread } from "./processors.ts";
+export * from "./programs.ts";
 export * from "./ref.ts";
 export { hold, keep, liveTensors, OpenScope, scope, scopeUnlessAsync } from "./scope.ts";
 export * from "./summary/buckets.ts";

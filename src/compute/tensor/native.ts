@@ -66,6 +66,18 @@ export interface Native {
   backward(retainGraph: boolean): void;
   /** The frame holds the lists outputs, gradients (with gaps) and inputs; afterwards one handle per input (0: none). */
   grad(retainGraph: boolean, allowUnused: boolean): void;
+  /** Programs: see `programs.ts`, which writes their lists to the frame. */
+  canRecord(): boolean;
+  beginRecording(): number;
+  endForward(recording: number): string | Error;
+  dropRecording(recording: number): void;
+  recordGrad(recording: number): number | string;
+  programDifference(one: number, other: number): string;
+  programFits(program: number): boolean;
+  playForward(program: number, keep: boolean): number;
+  playBackward(call: number): void;
+  dropCall(call: number): void;
+  dropProgram(program: number): void;
   setGradEnabled(enabled: boolean): boolean;
   gradEnabled(): boolean;
   /** Takes the dtype's number, negative for none; returns this thread's previous one. */

@@ -5,7 +5,8 @@ import type { EventKind } from "./event.ts";
 // biome-ignore format: a list
 const KINDS: Readonly<Record<EventKind, true>> = {
   "activity.finished": true, "actor.failed": true, "actor.restarted": true, "actor.stalled": true,
-  "actor.started": true, "actor.stopped": true, "anomaly.detected": true, "checkpoint.copied": true,
+  "actor.started": true, "actor.stopped": true, "anomaly.detected": true,
+  "block.unrecorded": true, "checkpoint.copied": true,
   "checkpoint.failed": true, "checkpoint.progressed": true, "checkpoint.rejected": true,
   "checkpoint.saved": true, "checkpoint.skipped": true, "checkpoint.started": true,
   "evaluation.finished": true, "events.dropped": true, "histogram.measured": true, "host.failed": true,

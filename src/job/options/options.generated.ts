@@ -108,6 +108,11 @@ export interface RuntimeOptions {
    * 0: gather on demand, Infinity: gather all at once. Default: 256 MiB.
    */
   readonly prefetchBytes?: number | undefined;
+  /**
+   * How the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the
+   * same bits (CPU). Default: off.
+   */
+  readonly graph?: "off" | "exact" | undefined;
   /** Compute threads of each rank. Default: the machine's cores divided by its ranks. */
   readonly threadsPerRank?: number | undefined;
   /**

@@ -37,6 +37,8 @@ export interface EarlyEnd {
 export class RunControl {
   /** Whether `losses.unweighed` was reported. */
   isUnevenReported = false;
+  /** Reasons of `block.unrecorded` that were reported. */
+  readonly unrecorded = new Set<string>();
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
   #changed = Promise.withResolvers<void>();

@@ -240,11 +240,14 @@ export class GrantedStep implements Disposable {
     const isFirst = step === plan.initial.step && plan.generation === 0;
     const use = isFirst && reached !== undefined ? { reached: model.training.namesOf(reached) } : {};
     const counted = this.#counted !== this.numMicroBatches && { numCountedBatches: this.#counted };
+    const found = engine.takeUnrecorded();
+    const unrecorded = found.length > 0 && { unrecorded: found };
     return {
       ...losses,
       ...counted,
       ...this.#training,
       ...use,
+      ...unrecorded,
       learningRate,
       durationMs,
       waits,

@@ -173,7 +173,7 @@ function shardLinkOf(
 
 function engineOf(plan: RankPlan, { blocks, randomness }: RankModel, shard: ShardLink): BlockEngine<Gather> {
   const { weights: dtype, autocast } = plan.precision;
-  const { prefetchBytes, deadlineMs } = plan.execution;
+  const { prefetchBytes, deadlineMs, graph } = plan.execution;
   const { activations, parameters } = plan.offload;
   const paged = parameters === undefined ? [] : pagedBlocks(blocks);
   const offloader =
@@ -181,5 +181,7 @@ function engineOf(plan: RankPlan, { blocks, randomness }: RankModel, shard: Shar
     (activations.kind === "host"
       ? new HostActivations()
       : new ActivationOffloader(activations.directory, { deadlineMs }));
-  return new BlockEngine(blocks, shard, { dtype, autocast, prefetchBytes, randomness, offloader, paged });
+  const programs = graph === "exact";
+  const choices = { dtype, autocast, prefetchBytes, randomness, offloader, paged, programs };
+  return new BlockEngine(blocks, shard, choices);
 }

@@ -25,6 +25,7 @@ export class Randomness {
   #microBatch = 0;
   /** Draws made since {@link restart}, by name. */
   #numDraws = new Map<string, number>();
+  #listen: ((name: string, stream: number) => void) | undefined;
 
   constructor(seed: number) {
     this.seed = seed;
@@ -63,7 +64,36 @@ export class Randomness {
     const index = this.#numDraws.get(name) ?? 0;
     this.#numDraws.set(name, index + 1);
     const draw = index === 0 ? name : `${name}#${index}`;
-    return streamOf(`${draw}@${this.#step}.${this.#microBatch}`);
+    const stream = streamOf(`${draw}@${this.#step}.${this.#microBatch}`);
+    this.#listen?.(name, stream);
+    return stream;
+  }
+
+  /** Runs `body` and tells its draws in order. */
+  listening<R>(listen: (name: string, stream: number) => void, body: () => R): R {
+    const before = this.#listen;
+    this.#listen = listen;
+    try {
+      return body();
+    } finally {
+      this.#listen = before;
+    }
+  }
+
+  /** Returns the draws made since {@link restart}, by name. */
+  drawn(): ReadonlyMap<string, number> {
+    return new Map(this.#numDraws);
+  }
+
+  /** Runs `body` as if only those draws had been made before it. @param drawn - of {@link drawn} */
+  drawnFrom<R>(drawn: ReadonlyMap<string, number>, body: () => R): R {
+    const after = this.#numDraws;
+    this.#numDraws = new Map(drawn);
+    try {
+      return body();
+    } finally {
+      this.#numDraws = after;
+    }
   }
 
   /** Wraps `run` so that later calls repeat the draws of the first one, and are not counted. */
@@ -74,13 +104,7 @@ export class Randomness {
         before = new Map(this.#numDraws);
         return run(...args);
       }
-      const after = this.#numDraws;
-      this.#numDraws = new Map(before);
-      try {
-        return run(...args);
-      } finally {
-        this.#numDraws = after;
-      }
+      return this.drawnFrom(before, () => run(...args));
     };
   }
 }

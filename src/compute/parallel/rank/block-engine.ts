@@ -1,6 +1,7 @@
-import type { Parameter, Randomness } from "../../nn/index.ts";
+import type { Module, Parameter, Randomness } from "../../nn/index.ts";
 import {
   type AutocastDType,
+  canRecordPrograms,
   hold,
   noGrad,
   OpenScope,
@@ -10,6 +11,7 @@ import {
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import { BlockTape } from "../tape/block-tape.ts";
 import type { Offloader } from "../tape/offloader.ts";
+import { BlockPrograms, type RecordedBlock, type Unrecorded } from "../tape/programs.ts";
 import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
 import { BufferWrites } from "./buffer-writes.ts";
 import { type Completion, MORE_MAY_COME, UnitGradients } from "./unit-gradients.ts";
@@ -23,6 +25,8 @@ export interface EngineOptions extends GatherOptions {
   readonly randomness: Randomness | undefined;
   /** Holds the inputs of recomputed blocks until backward. Default: they stay. */
   readonly offloader?: Offloader | undefined;
+  /** Whether blocks are recorded and replayed as programs. Default: false. */
+  readonly programs?: boolean;
 }
 
 /** Names the micro-batch that runs, and the chunk of this stage that it runs through. */
@@ -54,6 +58,8 @@ export class BlockEngine<Ticket> {
   readonly #offloader: Offloader | undefined;
   readonly #randomness: Randomness | undefined;
   readonly #open = new Map<string, OpenPass>();
+  readonly #programs: BlockPrograms | undefined;
+  readonly #unrecorded: Unrecorded[] = [];
   /** Whether a pass has shown that gradients flow only through the blocks' arguments and results. */
   #checked = false;
 
@@ -67,6 +73,14 @@ export class BlockEngine<Ticket> {
       port.reduce(block, gradient),
     );
     this.#writes = new BufferWrites(plan, (block, writes) => port.reduce(block, writes));
+    if (options.programs !== true) return;
+    const tell = (unrecorded: Unrecorded) => void this.#unrecorded.push(unrecorded);
+    const reason = unrecordable(plan);
+    if (reason !== undefined) {
+      tell({ block: "every block", reason });
+      return;
+    }
+    this.#programs = new BlockPrograms((unit) => this.#recorded(unit), options.randomness, tell);
   }
 
   /**
@@ -107,6 +121,11 @@ export class BlockEngine<Ticket> {
     return this.#gradients.takeReached();
   }
 
+  /** @returns blocks that were not recorded as programs, each once */
+  takeUnrecorded(): readonly Unrecorded[] {
+    return this.#unrecorded.splice(0);
+  }
+
   /**
    * Forward of one micro-batch through one chunk, recorded for {@link backward}.
    * @param body - computes the loss, a scalar
@@ -116,7 +135,7 @@ export class BlockEngine<Ticket> {
   forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
     const checks = this.#checked ? undefined : this.#plan.units.length;
-    const options = { received: leaves, checks, offloader: this.#offloader };
+    const options = { received: leaves, checks, offloader: this.#offloader, programs: this.#programs };
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
     try {
       using _backward = refuseBackward();
@@ -214,8 +233,19 @@ export class BlockEngine<Ticket> {
 
   dispose(): void {
     this.abandon();
+    this.#programs?.[Symbol.dispose]();
     this.#blocks.unwrap();
     this.#gathers[Symbol.dispose]();
+  }
+
+  #recorded(unit: number): RecordedBlock {
+    const { name, module, parameters } = this.#plan.units[unit] as BlockUnit;
+    const ofRoot = (this.#plan.units[ROOT_UNIT] as BlockUnit).parameters;
+    return {
+      name,
+      module: module as Module,
+      parameters: [...parameters, ...ofRoot].map(({ tensor }) => tensor),
+    };
   }
 
   readonly #hooks = {
@@ -227,6 +257,15 @@ export class BlockEngine<Ticket> {
     complete: (unit: number) => this.#gradients.complete(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
   };
+}
+
+/** Why no block of a plan can be recorded; undefined if some can. */
+function unrecordable({ region, units }: BlockPlan): string | undefined {
+  if (!canRecordPrograms()) return "a libtorch older than 2.13";
+  if (region !== undefined) return "layers that are split over ranks (tp)";
+  const blocks = units.filter(({ module }) => module !== undefined);
+  const inParts = blocks.length > 0 && blocks.every(({ recompute }) => typeof recompute !== "boolean");
+  return inParts ? "recomputation of parts of blocks" : undefined;
 }
 
 const nameOf = ({ microBatch, chunk, repeat = 0 }: PassKey) => `${microBatch}.${chunk}.${repeat}`;

@@ -21,6 +21,33 @@ export interface BlockCall {
   readonly parts: PartTape | undefined;
   /** The parameters that those parts may read, of the block and of the root, as they were trainable in forward. */
   readonly partLeaves: PartLeaves | undefined;
+  /** How the call is replayed or recorded, if it is. */
+  readonly program: CallProgram | undefined;
+}
+
+/** How one call of a block is replayed, or recorded to be. */
+export interface CallProgram {
+  /**
+   * The gradients of a replayed call.
+   * @param given - of its outputs, in order
+   * @param own - what gradients are asked of: the inputs' leaves, then trainable parameters
+   * @returns undefined if the call is not replayed: it must be computed again
+   */
+  backward(given: readonly (Tensor | undefined)[], own: readonly Tensor[]): (Tensor | null)[] | undefined;
+  /** The outputs of a call that kept none, with their graph; the caller's to dispose. */
+  computeAgain(call: BlockCall): Tensor[];
+  /**
+   * As `grad`, recorded if forward was; undefined if it was not.
+   * @param reached - which outputs have gradients, a letter each
+   */
+  grad(
+    outputs: readonly Tensor[],
+    own: readonly Tensor[],
+    gradients: readonly Tensor[],
+    reached: string,
+  ): (Tensor | null)[] | undefined;
+  /** Releases what no backward has used. */
+  drop(): void;
 }
 
 /** A tape of its own for one call of a block. */
@@ -108,11 +135,20 @@ export function computeAgain(call: BlockCall): Tensor[] {
 }
 
 /** Releases the tensors that a call has made; its inputs are the caller's. */
-export function forgetCall({ parts, inputLeaves, kept, outputs = [], outputLeaves }: BlockCall): void {
+export function forgetCall({
+  parts,
+  program,
+  inputLeaves,
+  kept,
+  outputs = [],
+  outputLeaves,
+}: BlockCall): void {
   parts?.clear();
+  program?.drop();
   for (const tensor of [...inputLeaves, ...kept, ...outputs, ...outputLeaves]) tensor.dispose();
 }
 
-function isFloating({ dtype }: Tensor): boolean {
+/** Whether a tensor may have a gradient. */
+export function isFloating({ dtype }: Tensor): boolean {
   return dtype === "float32" || dtype === "bfloat16" || dtype === "float16" || dtype === "float64";
 }

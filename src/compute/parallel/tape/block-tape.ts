@@ -1,4 +1,5 @@
 import { noteOrigin } from "../../../errors/index.ts";
+import { presentRecording } from "../../nn/index.ts";
 import { grad, type Tensor } from "../../tensor/index.ts";
 import {
   type BlockCall,
@@ -10,6 +11,8 @@ import {
 } from "./block-call.ts";
 import type { Offloader } from "./offloader.ts";
 import { OuterGraph } from "./outer-graph.ts";
+import { reachedBy } from "./program-call.ts";
+import type { BlockPrograms } from "./programs.ts";
 import { type ForeignTensors, foreignTensors, refuseForeign } from "./tape-checks.ts";
 
 /** Calls from the tape to the engine around each block. Blocks are named by their index. */
@@ -51,6 +54,7 @@ export class BlockTape {
   readonly #leavesOf: (block: number) => readonly Tensor[];
   readonly #calls: BlockCall[] = [];
   readonly #offloader: Offloader | undefined;
+  readonly #programs: BlockPrograms | undefined;
   /** Leaves that an earlier stage computed: their gradients are the caller's. */
   readonly #received: readonly Tensor[];
   /** None if nothing is checked. */
@@ -64,6 +68,7 @@ export class BlockTape {
    * @param options.checks - number of blocks, the root included, to check for lost gradients; every call's backward then names
    * all parameters. A model does the same in every pass, so checking the first is enough. Default: no checks
    * @param options.offloader - holds the inputs of recomputed calls until then; default they stay
+   * @param options.programs - replay calls, in passes that are not checked; default none
    */
   constructor(
     hooks: BlockHooks,
@@ -73,6 +78,7 @@ export class BlockTape {
       readonly received?: readonly Tensor[];
       readonly checks?: number | undefined;
       readonly offloader?: Offloader | undefined;
+      readonly programs?: BlockPrograms | undefined;
     } = {},
   ) {
     this.#hooks = hooks;
@@ -81,6 +87,7 @@ export class BlockTape {
     this.#received = options.received ?? [];
     this.#offloader = options.offloader;
     const { checks } = options;
+    this.#programs = checks === undefined ? options.programs : undefined;
     this.#foreignTo = checks === undefined ? () => [] : foreignTensors(this.#calls, root, checks, leavesOf);
     this.#outer = new OuterGraph(() => leavesOf(root), this.#foreignTo);
     this.#outer.open(this.#received);
@@ -99,13 +106,16 @@ export class BlockTape {
     { recompute, parts: openParts }: CallOptions,
   ): R {
     this.#hooks.need(block);
-    const { args: cutArgs, inputs, inputLeaves, kept } = cutInputs(args, recompute);
+    const programs = openParts === undefined && presentRecording() === undefined ? this.#programs : undefined;
+    const { args: cutArgs, inputs, inputLeaves, kept } = cutInputs(args, recompute || programs !== undefined);
+    const ofBlock = this.#leavesOf(block);
     // If nothing requires a gradient there is nothing to recompute.
-    const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);
-    const partLeaves = openParts && { own: this.#leavesOf(block), root: this.#leavesOf(this.#root) };
+    const again = recompute && (inputs.length > 0 || ofBlock.length > 0);
+    const program = programs?.open(block, cutArgs, [...ofBlock, ...this.#leavesOf(this.#root)]);
+    const partLeaves = openParts && { own: ofBlock, root: this.#leavesOf(this.#root) };
     const parts = partLeaves && openParts?.(inputLeaves, [...partLeaves.own, ...partLeaves.root]);
     const run = () => forward(...cutArgs);
-    const { result, outputs, outputLeaves } = cutOutputs(run, again);
+    const { result, outputs, outputLeaves } = program?.forward(run, again) ?? cutOutputs(run, again);
     const tickets = again ? this.#offload(inputs, inputLeaves) : [];
     this.#calls.push({
       block,
@@ -118,6 +128,7 @@ export class BlockTape {
       tickets,
       parts,
       partLeaves,
+      program,
     });
     this.#outer.open(outputLeaves);
     this.#hooks.release(block);
@@ -202,24 +213,10 @@ export class BlockTape {
     }
     this.#hooks.need(call.block);
     this.#bringInputs(call);
-    const outputs = call.outputs ?? computeAgain(call);
     const rootLeaves = call.partLeaves?.root ?? this.#leavesOf(this.#root);
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
-    const foreign = this.#foreignTo(call, this.#outer.ends);
-    const reached = outputs.map(
-      (output, index) => output.requiresGrad && outputGradients[index] !== undefined,
-    );
-    const roots = outputs.filter((_, index) => reached[index]);
-    const rootGradients = outputGradients.filter((_, index) => reached[index]) as Tensor[];
-    // Parameters that were trainable in forward may be frozen by now, and nothing be left to walk.
-    const isCut = roots.length === 0 || own.length + foreign.length === 0;
-    const gradients = isCut
-      ? own.map(() => null)
-      : (call.parts?.backward(roots, rootGradients) ??
-        grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true }));
-    refuseForeign(gradients.splice(own.length), `block ${this.#hooks.name(call.block)}`);
+    const gradients = call.program?.backward(outputGradients, own) ?? this.#walk(call, own, outputGradients);
     this.#hooks.release(call.block);
-    if (call.outputs === undefined) for (const output of outputs) output.dispose();
     const parameterGradients = gradients.slice(
       call.inputLeaves.length,
       call.inputLeaves.length + leaves.length,
@@ -232,6 +229,31 @@ export class BlockTape {
     call.inputs.forEach((input, index) => {
       this.#outer.add(input, gradients[index]);
     });
+  }
+
+  /** The gradients of `own` by autograd, in order. @param outputGradients - of the call's outputs */
+  #walk(
+    call: BlockCall,
+    own: readonly Tensor[],
+    outputGradients: readonly (Tensor | undefined)[],
+  ): (Tensor | null)[] {
+    const outputs = call.outputs ?? call.program?.computeAgain(call) ?? computeAgain(call);
+    const foreign = this.#foreignTo(call, this.#outer.ends);
+    const reached = outputs.map(
+      (output, index) => output.requiresGrad && outputGradients[index] !== undefined,
+    );
+    const roots = outputs.filter((_, index) => reached[index]);
+    const rootGradients = outputGradients.filter((_, index) => reached[index]) as Tensor[];
+    // Parameters that were trainable in forward may be frozen by now, and nothing be left to walk.
+    const isCut = roots.length === 0 || own.length + foreign.length === 0;
+    const gradients = isCut
+      ? own.map(() => null)
+      : (call.parts?.backward(roots, rootGradients) ??
+        call.program?.grad(roots, own, rootGradients, reachedBy(outputGradients)) ??
+        grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true }));
+    refuseForeign(gradients.splice(own.length), `block ${this.#hooks.name(call.block)}`);
+    if (call.outputs === undefined) for (const output of outputs) output.dispose();
+    return gradients;
   }
 
   /** Offloads inputs that only this call reads: they are not needed until it is recomputed. */

@@ -2,6 +2,7 @@
 export type StepEvent =
   | StepFinished
   | EvaluationFinished
+  | BlockUnrecorded
   | LossesUnweighed
   | TextGenerated
   | AnomalyDetected
@@ -87,6 +88,19 @@ export interface LossesUnweighed {
   readonly numCounted: readonly number[];
   /** The line to add to the job to weigh its losses. */
   readonly advice: string;
+}
+
+/**
+ * A block was to be recorded as a program (`graph`) and is issued one operator at a time instead. Reported once for each reason.
+ */
+export interface BlockUnrecorded {
+  readonly kind: "block.unrecorded";
+  readonly step: number;
+  /** Name of the first such block. */
+  readonly block: string;
+  readonly reason: string;
+  /** The line of the job's code that was in the way, as `file:line:column`, if one was. */
+  readonly line?: string | undefined;
 }
 
 /** The job's `sample` has returned a text. */

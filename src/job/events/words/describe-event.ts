@@ -73,6 +73,10 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
           ? "back to the beginning"
           : `back to step ${event.step}, from ${event.from === "memory" ? "memory" : "its checkpoint"}`,
       );
+    case "block.unrecorded":
+      return plain(
+        `${event.block} is not replayed as a program: ${event.reason}${event.line === undefined ? "" : ` (${event.line})`}`,
+      );
     case "losses.unweighed":
       return bad(
         `micro-batches of step ${event.step} have ${Math.min(...event.numCounted)} to ${Math.max(...event.numCounted)} labels that count, but equal weight: ${event.advice}`,

@@ -1,0 +1,234 @@
+// Programs of blocks: lists come through the frame, written as for operators.
+#include "binding/programs.h"
+
+#include <unordered_map>
+#include <utility>
+
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/init.h"
+#include "core/autograd/autograd.h"
+#include "core/error.h"
+#include "core/programs/program.h"
+
+namespace troupe {
+
+// Of one thread, by number.
+class ProgramTable {
+ public:
+  static ProgramTable& of(Napi::Env env) {
+    auto& programs = Environment::of(env).programs;
+    if (!programs) programs = std::make_shared<ProgramTable>();
+    return *programs;
+  }
+
+  struct Call {
+    std::shared_ptr<const Program> program;
+    Played played;
+  };
+  std::unordered_map<uint32_t, std::unique_ptr<Recording>> recordings;
+  std::unordered_map<uint32_t, std::shared_ptr<const Program>> programs;
+  std::unordered_map<uint32_t, Call> calls;
+  Napi::ObjectReference refusal;  // of the present recording
+  uint32_t next = 1;
+};
+
+namespace {
+
+class FrameLists {
+ public:
+  explicit FrameLists(Napi::Env env) : environment_(Environment::of(env)) {}
+
+  Tensors tensors() {
+    Tensors list(length());
+    for (at::Tensor& tensor : list) tensor = environment_.handles.get(static_cast<Handle>(number()), "program");
+    return list;
+  }
+  // Only where they are in the graph is asked: their memory may be away.
+  Tensors identities() {
+    Tensors list(length());
+    for (at::Tensor& tensor : list) tensor = environment_.handles.identity(static_cast<Handle>(number()), "program");
+    return list;
+  }
+  Tensors with_gaps() {
+    Tensors list(length());
+    for (at::Tensor& tensor : list) {
+      const bool present = number() != 0;
+      const double handle = number();
+      if (present) tensor = environment_.handles.get(static_cast<Handle>(handle), "program");
+    }
+    return list;
+  }
+  std::vector<int64_t> numbers() {
+    std::vector<int64_t> list(length());
+    for (int64_t& each : list) each = static_cast<int64_t>(number());
+    return list;
+  }
+
+ private:
+  size_t length() { return static_cast<size_t>(number()); }
+  double number() { return environment_.frame.data[cursor_++]; }
+
+  const Environment& environment_;
+  size_t cursor_ = 0;
+};
+
+// A handle for each in the frame, 0 where there is none.
+void give_all(Napi::Env env, Tensors tensors) {
+  Environment& environment = Environment::of(env);
+  for (size_t i = 0; i < tensors.size(); i++) {
+    environment.frame.data[i] = tensors[i].defined() ? environment.handles.put(std::move(tensors[i])) : 0;
+  }
+}
+
+uint32_t number_at(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::Number>().Uint32Value(); }
+
+template <class Map>
+auto& named(Map& map, uint32_t number) {
+  const auto found = map.find(number);
+  if (found == map.end()) throw CodedError("NATIVE_MISMATCH", "[program] expected the number of a program, got " + std::to_string(number));
+  return found->second;
+}
+
+// canRecord(): whether this libtorch lets programs be recorded.
+Napi::Value CanRecord(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), can_record_programs()); }
+
+// beginRecording(): of the lists arguments and parameters in the frame; its number.
+Napi::Value BeginRecording(const Napi::CallbackInfo& info) {
+  if (Recording::present() != nullptr) throw CodedError("NATIVE_MISMATCH", "[program] expected one recording at a time, got a second");
+  ProgramTable& table = ProgramTable::of(info.Env());
+  FrameLists lists(info.Env());
+  Tensors arguments = lists.tensors();
+  auto recording = std::make_unique<Recording>(std::move(arguments), lists.identities());
+  recording->begin();
+  table.refusal.Reset();
+  const uint32_t number = table.next++;
+  table.recordings.emplace(number, std::move(recording));
+  return Napi::Number::New(info.Env(), number);
+}
+
+// endForward(recording): with the lists results and draws in the frame. Why it was refused: an error, or a text; "" if it was not.
+Napi::Value EndForward(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  Recording& recording = *named(table.recordings, number_at(info, 0));
+  FrameLists lists(info.Env());
+  const Tensors results = lists.tensors();
+  recording.end_forward(results, lists.numbers());
+  if (!table.refusal.IsEmpty()) return std::exchange(table.refusal, Napi::ObjectReference()).Value();
+  return Napi::String::New(info.Env(), recording.refusal());
+}
+
+// dropRecording(recording)
+Napi::Value DropRecording(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  table.recordings.erase(number_at(info, 0));
+  table.refusal.Reset();
+  return info.Env().Undefined();
+}
+
+// recordGrad(recording): as grad, of a graph that is walked once; the frame then holds one handle per input, 0 for none.
+// Returns the program's number, or why there is none.
+Napi::Value RecordGrad(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  const std::unique_ptr<Recording> recording = std::move(named(table.recordings, number_at(info, 0)));
+  table.recordings.erase(number_at(info, 0));
+  FrameLists lists(info.Env());
+  const Tensors outputs = lists.tensors();
+  const Tensors gradients = lists.with_gaps();
+  const Tensors inputs = lists.identities();
+  recording->begin_backward(gradients);
+  Tensors made = run_grad(outputs, inputs, gradients, /*retain_graph=*/false, /*allow_unused=*/true);
+  recording->end_backward(made);
+  give_all(info.Env(), std::move(made));
+  if (!recording->refusal().empty()) return Napi::String::New(info.Env(), recording->refusal());
+  const uint32_t number = table.next++;
+  table.programs.emplace(number, recording->program());
+  return Napi::Number::New(info.Env(), number);
+}
+
+// programDifference(one, other): in words, "" for none.
+Napi::Value ProgramDifference(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  return Napi::String::New(info.Env(), named(table.programs, number_at(info, 0))->difference(*named(table.programs, number_at(info, 1))));
+}
+
+// programFits(program): whether it holds for the list of arguments in the frame.
+Napi::Value ProgramFits(const Napi::CallbackInfo& info) {
+  const auto& program = named(ProgramTable::of(info.Env()).programs, number_at(info, 0));
+  return Napi::Boolean::New(info.Env(), program->fits(FrameLists(info.Env()).tensors()));
+}
+
+// playForward(program, keep): on the lists arguments, streams, and which results shall ask for gradients; the frame then holds the
+// results. Returns the call's number, 0 if nothing is kept of it.
+Napi::Value PlayForward(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  ProgramTable::Call call{named(table.programs, number_at(info, 0)), {}};
+  const bool keep = info[1].ToBoolean();
+  FrameLists lists(info.Env());
+  const Tensors arguments = lists.tensors();
+  std::vector<int64_t> streams = lists.numbers();
+  const std::vector<int64_t> leaves = lists.numbers();
+  Tensors results = call.program->forward(arguments, std::move(streams), keep, call.played);
+  for (size_t i = 0; i < results.size(); i++) {
+    if (leaves[i] != 0) results[i].set_requires_grad(true);
+  }
+  give_all(info.Env(), std::move(results));
+  if (!keep) return Napi::Number::New(info.Env(), 0);
+  const uint32_t number = table.next++;
+  table.calls.emplace(number, std::move(call));
+  return Napi::Number::New(info.Env(), number);
+}
+
+// playBackward(call): from the list of gradients in the frame, which then holds a gradient for each that was recorded, 0 for none.
+// The call's values are released.
+Napi::Value PlayBackward(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  ProgramTable::Call call = std::move(named(table.calls, number_at(info, 0)));
+  table.calls.erase(number_at(info, 0));
+  give_all(info.Env(), call.program->backward(FrameLists(info.Env()).tensors(), call.played));
+  return info.Env().Undefined();
+}
+
+// dropCall(call)
+Napi::Value DropCall(const Napi::CallbackInfo& info) {
+  ProgramTable::of(info.Env()).calls.erase(number_at(info, 0));
+  return info.Env().Undefined();
+}
+
+// dropProgram(program)
+Napi::Value DropProgram(const Napi::CallbackInfo& info) {
+  ProgramTable::of(info.Env()).programs.erase(number_at(info, 0));
+  return info.Env().Undefined();
+}
+
+}  // namespace
+
+void note_refusal(Napi::Env env) {
+  const Recording* const recording = Recording::present();
+  ProgramTable& table = ProgramTable::of(env);
+  if (recording->refusal().empty() || !table.refusal.IsEmpty()) return;
+  table.refusal = Napi::Persistent(Napi::Error::New(env, recording->refusal()).Value());
+}
+
+void refuse_in_recording(Napi::Env env, const char* reason) {
+  Recording* const recording = Recording::present();
+  if (recording == nullptr) return;
+  recording->refuse(reason);
+  note_refusal(env);
+}
+
+void InitPrograms(Napi::Env env, Napi::Object exports) {
+  define<CanRecord>(env, exports, "canRecord");
+  define<BeginRecording>(env, exports, "beginRecording");
+  define<EndForward>(env, exports, "endForward");
+  define<DropRecording>(env, exports, "dropRecording");
+  define<RecordGrad>(env, exports, "recordGrad");
+  define<ProgramDifference>(env, exports, "programDifference");
+  define<ProgramFits>(env, exports, "programFits");
+  define<PlayForward>(env, exports, "playForward");
+  define<PlayBackward>(env, exports, "playBackward");
+  define<DropCall>(env, exports, "dropCall");
+  define<DropProgram>(env, exports, "dropProgram");
+}
+
+}  // namespace troupe

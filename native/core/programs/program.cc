@@ -1,0 +1,296 @@
+#include "core/programs/program.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/autograd/watched.h"
+#include "core/error.h"
+
+namespace troupe {
+namespace {
+
+// Answers a kernel as it was answered when the program was recorded, and takes its backward.
+class Taking final : public AutogradWatcher {
+ public:
+  Taking(Played& played, bool takes) : played_(played), takes_(takes), outer_(std::exchange(autograd_watcher(), this)) {}
+  ~Taking() override { autograd_watcher() = outer_; }
+  Taking(const Taking&) = delete;
+  Taking& operator=(const Taking&) = delete;
+
+  void begin(const std::vector<bool>& answers) {
+    answers_ = &answers;
+    next_ = 0;
+  }
+  bool wants(bool asked) override {
+    if (answers_ == nullptr) return asked;
+    return takes_ && next_ < answers_->size() && (*answers_)[next_++];
+  }
+  bool take(Backward& backward, const Tensors& saved, int64_t&) override {
+    played_.backwards.push_back({std::move(backward), saved});
+    return true;
+  }
+  void ran(int64_t, const Tensors&, const Tensors&) override {}
+  Tensors unseen(const std::function<Tensors()>& body) override { return body(); }
+
+ private:
+  Played& played_;
+  const bool takes_;
+  AutogradWatcher* const outer_;
+  const std::vector<bool>* answers_ = nullptr;
+  size_t next_ = 0;
+};
+
+at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), c10::scalarTypeToTypeMeta(geometry.dtype));
+  c10::TensorImpl* const impl = view.unsafeGetTensorImpl();
+  impl->set_storage_offset(base.storage_offset() + geometry.offset);
+  impl->set_sizes_and_strides(geometry.sizes, geometry.strides);
+  return view;
+}
+
+[[noreturn]] void refuse_other(const Instruction& instruction) {
+  throw CodedError("NATIVE_FAILED", "[program] expected " + instruction.name() +
+                                        " to leave the gradients that it left when it was recorded, got others");
+}
+
+class Player {
+ public:
+  // `keeps`: whether backward will come.
+  Player(Played& played, bool keeps) : played_(played), keeps_(keeps), taking_(played, keeps) {}
+
+  void play(const std::vector<Instruction>& instructions) {
+    for (const Instruction& instruction : instructions) {
+      step(instruction);
+      for (const Slot slot : instruction.last_uses) played_.slots[slot].reset();
+    }
+  }
+
+ private:
+  void step(const Instruction& instruction) {
+    switch (instruction.kind) {
+      case Instruction::Kind::view:
+        played_.slots[instruction.results[0]] = view_of(played_.slots[instruction.operands[0].slots[0]], instruction.geometry);
+        return;
+      case Instruction::Kind::gradient: return walk(instruction);
+      case Instruction::Kind::atomic: {
+        push(instruction);
+        instruction.op->callBoxed(stack_);
+        break;
+      }
+      case Instruction::Kind::own: {
+        push(instruction);
+        taking_.begin(instruction.wants);
+        const size_t before = played_.backwards.size();
+        {
+          const c10::impl::ForceDispatchKeyGuard as_called(outer_);
+          instruction.op->callBoxed(stack_);
+        }
+        const size_t left = keeps_ ? static_cast<size_t>(instruction.num_backwards) : 0;
+        if (played_.backwards.size() != before + left) refuse_other(instruction);
+        break;
+      }
+    }
+    pop(instruction);
+  }
+
+  void walk(const Instruction& instruction) {
+    const auto gather = [&](const Operand& operand) {
+      Tensors tensors;
+      tensors.reserve(operand.slots.size());
+      for (const Slot slot : operand.slots) tensors.push_back(slot == kNoSlot ? at::Tensor() : played_.slots[slot]);
+      return tensors;
+    };
+    Played::Left left = std::move(played_.backwards[instruction.backward]);
+    const Tensors results = left.backward(gather(instruction.operands[0]), left.saved);
+    if (results.size() != instruction.results.size()) refuse_other(instruction);
+    for (size_t i = 0; i < results.size(); i++) {
+      if (instruction.results[i] != kNoSlot) played_.slots[instruction.results[i]] = results[i];
+    }
+  }
+
+  void push(const Instruction& instruction) {
+    stack_.clear();
+    for (const Operand& operand : instruction.operands) {
+      switch (operand.kind) {
+        case Operand::Kind::constant: stack_.push_back(operand.constant); break;
+        case Operand::Kind::late: stack_.emplace_back(played_.late[operand.late]); break;
+        case Operand::Kind::tensor: stack_.emplace_back(at(operand.slots[0])); break;
+        case Operand::Kind::tensors: {
+          c10::List<at::Tensor> list;
+          list.reserve(operand.slots.size());
+          for (const Slot slot : operand.slots) list.push_back(at(slot));
+          stack_.emplace_back(std::move(list));
+          break;
+        }
+      }
+    }
+  }
+
+  void pop(const Instruction& instruction) {
+    if (instruction.lists) {
+      const auto tensors = stack_[0].toTensorVector();
+      for (size_t i = 0; i < instruction.results.size(); i++) put(instruction.results[i], tensors[i]);
+    } else {
+      for (size_t i = 0; i < instruction.results.size(); i++) put(instruction.results[i], std::move(stack_[i]).toTensor());
+    }
+    stack_.clear();
+  }
+
+  void put(Slot slot, at::Tensor tensor) {
+    if (slot != kNoSlot) played_.slots[slot] = std::move(tensor);
+  }
+  at::Tensor at(Slot slot) const { return slot == kNoSlot ? at::Tensor() : played_.slots[slot]; }
+
+  Played& played_;
+  const bool keeps_;
+  Taking taking_;
+  const c10::impl::LocalDispatchKeySet outer_ = c10::impl::tls_local_dispatch_key_set();
+  const at::AutoGradMode no_graph_{false};
+  const at::AutoDispatchBelowADInplaceOrView below_;
+  // What autocast casts was recorded with its casts.
+  const c10::impl::ExcludeDispatchKeyGuard cast_already_{c10::autocast_dispatch_keyset};
+  torch::jit::Stack stack_;
+};
+
+bool same_operand(const Operand& one, const Operand& other) {
+  if (one.kind != other.kind || one.slots != other.slots || one.late != other.late) return false;
+  if (one.kind != Operand::Kind::constant) return true;
+  if (one.constant.isTensor() && other.constant.isTensor()) {
+    const at::Tensor &a = one.constant.toTensor(), &b = other.constant.toTensor();
+    return a.defined() == b.defined() && (!a.defined() || a.item().toDouble() == b.item().toDouble());
+  }
+  return one.constant == other.constant;
+}
+
+std::string differing(const std::vector<Instruction>& ones, const std::vector<Instruction>& others) {
+  for (size_t i = 0; i < std::max(ones.size(), others.size()); i++) {
+    if (i >= ones.size() || i >= others.size()) return "other operators in the same call";
+    const Instruction &one = ones[i], &other = others[i];
+    if (one.kind != other.kind || one.name() != other.name()) return one.name() + ", then " + other.name();
+    const bool same = one.results == other.results && one.geometry == other.geometry && one.backward == other.backward &&
+                      one.wants == other.wants && one.operands.size() == other.operands.size() &&
+                      std::equal(one.operands.begin(), one.operands.end(), other.operands.begin(), same_operand);
+    if (!same) return one.name() + " with other numbers or tensors";
+  }
+  return "";
+}
+
+}  // namespace
+
+Geometry Geometry::of(const at::Tensor& tensor) {
+  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.storage_offset(), tensor.scalar_type()};
+}
+
+std::string Instruction::name() const {
+  if (kind == Kind::view) return "view";
+  if (kind == Kind::gradient) return "gradient";
+  return c10::toString(op->operator_name());
+}
+
+std::vector<ArgumentFacts> facts_of(const Tensors& arguments) {
+  std::vector<ArgumentFacts> facts;
+  facts.reserve(arguments.size());
+  for (size_t i = 0; i < arguments.size(); i++) {
+    ArgumentFacts each{Geometry::of(arguments[i]), arguments[i].requires_grad(), static_cast<int32_t>(i)};
+    for (size_t j = 0; j < i; j++) {
+      if (!arguments[j].is_alias_of(arguments[i])) continue;
+      each.first_of_storage = static_cast<int32_t>(j);
+      break;
+    }
+    each.geometry.offset -= arguments[each.first_of_storage].storage_offset();
+    facts.push_back(std::move(each));
+  }
+  return facts;
+}
+
+bool Program::fits(const Tensors& given) const {
+  if (given.size() != arguments.size()) return false;
+  for (size_t i = 0; i < given.size(); i++) {
+    const ArgumentFacts& facts = arguments[i];
+    const at::Tensor& tensor = given[i];
+    const bool same = tensor.scalar_type() == facts.geometry.dtype && tensor.is_cpu() &&
+                      tensor.requires_grad() == facts.requires_grad && tensor.sizes().equals(facts.geometry.sizes) &&
+                      tensor.strides().equals(facts.geometry.strides);
+    if (!same) return false;
+    size_t first = 0;
+    while (first < i && !given[first].is_alias_of(tensor)) first++;
+    if (static_cast<int32_t>(first) != facts.first_of_storage) return false;
+    if (tensor.storage_offset() - given[first].storage_offset() != facts.geometry.offset) return false;
+  }
+  return true;
+}
+
+Tensors Program::forward(const Tensors& given, std::vector<int64_t> late, bool keep, Played& played) const {
+  played.slots.resize(num_slots);
+  played.late = std::move(late);
+  std::copy(given.begin(), given.end(), played.slots.begin());
+  std::copy(bound.begin(), bound.end(), played.slots.begin() + static_cast<int64_t>(given.size()));
+  Player(played, keep).play(forwards);
+  Tensors made;
+  made.reserve(results.size());
+  for (const Slot slot : results) made.push_back(played.slots[slot].detach());
+  if (keep) {
+    for (size_t slot = 0; slot < played.slots.size(); slot++) {
+      if (!lasts[slot]) played.slots[slot].reset();
+    }
+  }
+  return made;
+}
+
+Tensors Program::backward(const Tensors& given, Played& played) const {
+  for (size_t i = 0; i < given.size(); i++) {
+    if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = given[i];
+  }
+  Player(played, true).play(backwards);
+  Tensors made;
+  made.reserve(gradients.size());
+  for (const Slot slot : gradients) made.push_back(slot == kNoSlot ? at::Tensor() : played.slots[slot]);
+  return made;
+}
+
+std::string Program::difference(const Program& other) const {
+  if (const std::string forward = differing(forwards, other.forwards); !forward.empty()) return forward;
+  if (const std::string backward = differing(backwards, other.backwards); !backward.empty()) return backward;
+  const bool same = num_slots == other.num_slots && results == other.results && gradients == other.gradients &&
+                    gradient_slots == other.gradient_slots;
+  return same ? "" : "other results";
+}
+
+void Program::plan_memory() {
+  lasts.assign(num_slots, false);
+  const auto each_read = [](const Instruction& instruction, const auto& visit) {
+    for (const Operand& operand : instruction.operands) {
+      for (const Slot slot : operand.slots) {
+        if (slot != kNoSlot) visit(slot);
+      }
+    }
+  };
+  // From the end: a slot's first sight is its last use.
+  const auto mark = [&](std::vector<Instruction>& instructions, std::vector<bool>& seen) {
+    for (auto instruction = instructions.rbegin(); instruction != instructions.rend(); ++instruction) {
+      const auto last = [&](Slot slot) {
+        if (slot == kNoSlot || seen[slot]) return;
+        seen[slot] = true;
+        instruction->last_uses.push_back(slot);
+      };
+      each_read(*instruction, last);
+      for (const Slot slot : instruction->results) last(slot);
+    }
+  };
+  std::vector<bool> seen(num_slots, false);
+  for (const Slot slot : gradients) {
+    if (slot != kNoSlot) seen[slot] = lasts[slot] = true;
+  }
+  mark(backwards, seen);
+  for (const Instruction& instruction : backwards) each_read(instruction, [&](Slot slot) { lasts[slot] = true; });
+  seen = lasts;
+  for (const Slot slot : results) seen[slot] = true;
+  mark(forwards, seen);
+}
+
+}  // namespace troupe

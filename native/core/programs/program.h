@@ -1,0 +1,114 @@
+// A block's operators, forward and backward, recorded once and replayed by one call: below autograd, without JavaScript, nodes or
+// handles between them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/autograd/differentiable.h"
+
+namespace troupe {
+
+// A place for a tensor while a program runs. -1 stands for no tensor.
+using Slot = int32_t;
+constexpr Slot kNoSlot = -1;
+
+// How a tensor lies in a storage.
+struct Geometry {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;  // elements
+  at::ScalarType dtype = at::kFloat;
+
+  static Geometry of(const at::Tensor& tensor);
+  bool operator==(const Geometry& o) const {
+    return offset == o.offset && dtype == o.dtype && sizes == o.sizes && strides == o.strides;
+  }
+};
+
+// An argument of an instruction.
+struct Operand {
+  enum class Kind : uint8_t { constant, tensor, tensors, late };
+  Kind kind = Kind::constant;
+  c10::IValue constant;
+  std::vector<Slot> slots;  // one for `tensor`
+  int32_t late = 0;         // index of a number that each call is given
+};
+
+struct Instruction {
+  enum class Kind : uint8_t {
+    atomic,   // an operator of libtorch, below autograd
+    own,      // an operator of Troupe's, with all that it calls
+    view,     // another look at a slot's memory
+    gradient  // a backward that an `own` instruction of forward left
+  };
+  Kind kind = Kind::atomic;
+  std::optional<c10::OperatorHandle> op;
+  std::vector<Operand> operands;
+  std::vector<Slot> results;
+  bool lists = false;           // the only result is a list of tensors
+  Geometry geometry;            // of a view; its offset counts from that of its base
+  int32_t backward = -1;        // `gradient`: which
+  std::vector<bool> wants;      // `own`: the answers to whether gradients are wanted
+  int32_t num_backwards = 0;    // `own`: the backwards that it leaves
+  std::vector<Slot> last_uses;  // slots that nobody reads afterwards
+
+  std::string name() const;
+};
+
+// The facts of an argument that a program holds for.
+struct ArgumentFacts {
+  Geometry geometry;  // the offset counts from the first argument in the same storage
+  bool requires_grad = false;
+  int32_t first_of_storage = 0;
+};
+std::vector<ArgumentFacts> facts_of(const Tensors& arguments);
+
+// A call's values between forward and backward.
+struct Played {
+  struct Left {
+    Backward backward;
+    Tensors saved;
+  };
+  std::vector<at::Tensor> slots;
+  std::vector<Left> backwards;
+  std::vector<int64_t> late;
+};
+
+class Program {
+ public:
+  // Whether it holds for arguments like these.
+  bool fits(const Tensors& arguments) const;
+
+  // Computes forward. `keep`: whether `backward` will be called. Results are fresh tensors without a graph.
+  Tensors forward(const Tensors& arguments, std::vector<int64_t> late, bool keep, Played& played) const;
+
+  // The gradients, undefined where there are none; of the results that had gradients when it was recorded, in order.
+  Tensors backward(const Tensors& gradients, Played& played) const;
+
+  // Why the two do not compute the same by the same operators and numbers; empty if they do.
+  std::string difference(const Program& other) const;
+
+  int64_t num_slots = 0;
+  std::vector<ArgumentFacts> arguments;
+  std::vector<at::Tensor> bound;     // slots behind the arguments: parameters, buffers and constants
+  size_t num_parameters = 0;         // of `bound`
+  size_t num_late = 0;
+  std::vector<Instruction> forwards;
+  std::vector<Slot> results;
+  std::vector<Slot> gradient_slots;  // where backward's arguments go; kNoSlot where one has no use
+  std::vector<Instruction> backwards;
+  std::vector<Slot> gradients;       // of what backward was asked for
+  std::vector<bool> lasts;           // by slot: whether backward reads it
+
+  // Finds the last uses, once both halves are there.
+  void plan_memory();
+};
+
+}  // namespace troupe

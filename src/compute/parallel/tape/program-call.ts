@@ -1,0 +1,261 @@
+import type { Randomness } from "../../nn/index.ts";
+import {
+  beginRecording,
+  dropCall,
+  dropProgram,
+  dropRecording,
+  endForward,
+  hold,
+  playBackward,
+  playForward,
+  programDifference,
+  programFits,
+  recordGrad,
+  scope,
+  type Tensor,
+} from "../../tensor/index.ts";
+import {
+  type BlockCall,
+  type CallProgram,
+  type CutOutputs,
+  computeAgain,
+  cutOutputs,
+  isFloating,
+} from "./block-call.ts";
+import { describePlain } from "./describe-plain.ts";
+import { mapTensors } from "./map-tensors.ts";
+
+const NOT_PLAIN = "a result that is neither a tensor nor plain data";
+
+/** What a call is, beyond its values. */
+interface CallKind {
+  /** The arguments without their tensors, and the settings of the block's modules. */
+  readonly kind: string;
+  /** Trainable parameters of the block, then of the root. */
+  readonly leaves: readonly Tensor[];
+  /** The arguments' tensors, cut. */
+  readonly tensors: readonly Tensor[];
+}
+
+/** What forward recorded, besides operators. */
+interface ForwardHalf {
+  /** Names of the draws, in order. */
+  readonly draws: readonly string[];
+  /** The result, with the place of each tensor in the program's results instead of the tensor. */
+  readonly template: unknown;
+  /** The same as text. */
+  readonly text: string;
+  /** Which results the outer graph follows. */
+  readonly leaves: readonly boolean[];
+}
+
+/** A program and the calls it is for. */
+export class Kept {
+  readonly program: number;
+  readonly forward: ForwardHalf;
+  /** The outputs that had gradients: a letter each. */
+  readonly reached: string;
+  /** Tensors that backward gives gradients of, besides the call's inputs. */
+  readonly #leaves: readonly Tensor[];
+  readonly #kind: string;
+  /** Whether a second recording came to the same. */
+  isSure = false;
+
+  constructor(program: number, { kind, leaves }: CallKind, forward: ForwardHalf, reached: string) {
+    this.program = program;
+    this.forward = forward;
+    this.reached = reached;
+    this.#kind = kind;
+    this.#leaves = leaves;
+  }
+
+  isFor(kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): boolean {
+    return this.#kind === kind && areSame(this.#leaves, leaves) && programFits(this.program, tensors);
+  }
+}
+
+/** Where the programs of a model's blocks are kept. */
+export interface ProgramStore {
+  readonly randomness: Randomness | undefined;
+  /** Parameters and buffers that stay where they are from call to call: the block's own and the root's. */
+  boundOf(block: number): readonly Tensor[];
+  /** Keeps a program, unless its block was refused meanwhile. */
+  keep(block: number, kept: Kept): void;
+  /** Issues a block one operator at a time from now on. */
+  refuse(block: number, reason: string | Error): void;
+  /** @returns a program of the same kind of call */
+  twin(block: number, kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): Kept | undefined;
+}
+
+/** One call of a block that is replayed or recorded. */
+export class ProgramCall implements CallProgram {
+  readonly #programs: ProgramStore;
+  readonly #block: number;
+  readonly #kind: CallKind;
+  /** The program that the call replays; undefined while it is recorded. */
+  readonly #kept: Kept | undefined;
+  /** The draws before the call, from which it is computed again. */
+  readonly #drawn: ReadonlyMap<string, number> | undefined;
+  #streams: readonly number[] = [];
+  #played = 0;
+  #recording = 0;
+  #half: ForwardHalf | undefined;
+
+  constructor(programs: ProgramStore, block: number, kind: CallKind & { readonly kept: Kept | undefined }) {
+    this.#programs = programs;
+    this.#block = block;
+    this.#kind = kind;
+    this.#kept = kind.kept?.isSure === true ? kind.kept : undefined;
+    this.#drawn = programs.randomness?.drawn();
+  }
+
+  /** Computes forward, as `cutOutputs` does. @param again - whether backward computes it again */
+  forward<R>(run: () => R, again: boolean): CutOutputs<R> {
+    const kept = this.#kept;
+    if (kept === undefined)
+      return cutOutputs(again ? run : () => this.#recorded(run, ({ requiresGrad }) => requiresGrad), again);
+    this.#streams = kept.forward.draws.map((name) => this.#programs.randomness?.nextStream(name) ?? 0);
+    const results = this.#play(kept, !again);
+    const { template, leaves } = kept.forward;
+    const result = mapPlaces(template, results) as R;
+    const outputLeaves = results.filter((_, index) => leaves[index]).map((leaf) => hold(leaf));
+    return { result, outputs: undefined, outputLeaves };
+  }
+
+  backward(given: readonly (Tensor | undefined)[], own: readonly Tensor[]): (Tensor | null)[] | undefined {
+    const kept = this.#kept;
+    if (kept === undefined) return undefined;
+    const leaves = own.slice(own.length - this.#kind.leaves.length);
+    if (kept.reached !== reachedBy(given) || !areSame(leaves, this.#kind.leaves)) {
+      this.#programs.refuse(
+        this.#block,
+        "gradients that come to other results, or parameters frozen before backward",
+      );
+      return undefined;
+    }
+    if (this.#played === 0) scope(() => void this.#play(kept, true));
+    const call = this.#played;
+    this.#played = 0;
+    const gradients = given.filter((gradient) => gradient !== undefined);
+    return playBackward(call, gradients, own.length);
+  }
+
+  computeAgain(call: BlockCall): Tensor[] {
+    const { randomness } = this.#programs;
+    // A replay has drawn no numbers: the module's first draws are to be the forward's.
+    if (this.#kept !== undefined)
+      return randomness === undefined || this.#drawn === undefined
+        ? computeAgain(call)
+        : randomness.drawnFrom(this.#drawn, () => computeAgain(call));
+    return computeAgain({ ...call, again: () => this.#recorded(call.again, isFloating) });
+  }
+
+  grad(
+    outputs: readonly Tensor[],
+    own: readonly Tensor[],
+    gradients: readonly Tensor[],
+    reached: string,
+  ): (Tensor | null)[] | undefined {
+    const half = this.#half;
+    if (this.#recording === 0 || half === undefined) return undefined;
+    // An output may have a gradient that leads nowhere.
+    if (gradients.length !== [...reached].filter((letter) => letter === "g").length) return undefined;
+    const recording = this.#recording;
+    this.#recording = 0;
+    const made = recordGrad(recording, outputs, own, gradients);
+    if (typeof made.program === "string") this.#programs.refuse(this.#block, made.program);
+    else this.#keep(new Kept(made.program, this.#kind, half, reached));
+    return made.gradients;
+  }
+
+  drop(): void {
+    if (this.#recording !== 0) dropRecording(this.#recording);
+    if (this.#played !== 0) dropCall(this.#played);
+    this.#recording = this.#played = 0;
+  }
+
+  /** Keeps a recorded program, or confirms an earlier one. */
+  #keep(made: Kept): void {
+    const { kind, leaves, tensors } = this.#kind;
+    const before = this.#programs.twin(this.#block, kind, leaves, tensors);
+    if (before === undefined) {
+      this.#programs.keep(this.#block, made);
+      return;
+    }
+    const difference = isSame(before, made)
+      ? programDifference(before.program, made.program)
+      : "other results";
+    dropProgram(made.program);
+    if (difference === "") before.isSure = true;
+    else this.#programs.refuse(this.#block, `two calls that differ: ${difference}`);
+  }
+
+  #play(kept: Kept, keep: boolean): Tensor[] {
+    const { leaves } = kept.forward;
+    const { results, call } = playForward(kept.program, this.#kind.tensors, this.#streams, leaves, keep);
+    this.#played = call;
+    return results;
+  }
+
+  #recorded<R>(run: () => R, isLeaf: (tensor: Tensor) => boolean): R {
+    const { randomness } = this.#programs;
+    const names: string[] = [];
+    const streams: number[] = [];
+    this.#recording = beginRecording(this.#kind.tensors, this.#programs.boundOf(this.#block));
+    try {
+      const result =
+        randomness?.listening((name, stream) => {
+          names.push(name);
+          streams.push(stream);
+        }, run) ?? run();
+      const tensors: Tensor[] = [];
+      const text = describePlain(result, tensors);
+      let place = 0;
+      const template = mapTensors(result, () => new Place(place++));
+      const refusal = endForward(this.#recording, tensors, streams) || (text === undefined ? NOT_PLAIN : "");
+      this.#half = { draws: names, template, text: text ?? "", leaves: tensors.map(isLeaf) };
+      if (refusal !== "") {
+        this.drop();
+        this.#programs.refuse(this.#block, refusal);
+      }
+      return result;
+    } catch (error) {
+      this.drop();
+      throw error;
+    }
+  }
+}
+
+/** Stands for a tensor of a result. */
+class Place {
+  readonly index: number;
+
+  constructor(index: number) {
+    this.index = index;
+  }
+}
+
+/** @returns which of a call's outputs have gradients, a letter each */
+export function reachedBy(gradients: readonly unknown[]): string {
+  return gradients.map((gradient) => (gradient === undefined ? "-" : "g")).join("");
+}
+
+function mapPlaces(template: unknown, results: readonly Tensor[]): unknown {
+  if (template instanceof Place) return results[template.index];
+  if (Array.isArray(template)) return template.map((item) => mapPlaces(item, results));
+  if (template === null || typeof template !== "object" || ArrayBuffer.isView(template)) return template;
+  if (Object.getPrototypeOf(template) !== Object.prototype && Object.getPrototypeOf(template) !== null)
+    return template;
+  return Object.fromEntries(Object.entries(template).map(([key, item]) => [key, mapPlaces(item, results)]));
+}
+
+function isSame(one: Kept, other: Kept): boolean {
+  const facts = [one, other].map(({ forward: { draws, text, leaves }, reached }) =>
+    JSON.stringify([draws, text, leaves, reached]),
+  );
+  return facts[0] === facts[1];
+}
+
+function areSame(ones: readonly Tensor[], others: readonly Tensor[]): boolean {
+  return ones.length === others.length && ones.every((one, index) => one === others[index]);
+}

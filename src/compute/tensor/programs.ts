@@ -1,0 +1,117 @@
+import { putOperands } from "./backward.ts";
+import { frame, putTensors } from "./frame.ts";
+import { native } from "./native.ts";
+import { adopt, type Tensor } from "./tensor.ts";
+
+// Programs: operators of a piece of code, recorded once, forward and backward, and replayed by one call. Each is named by a number.
+
+/** Whether the libtorch at hand lets operators be recorded. */
+export function canRecordPrograms(): boolean {
+  return native().canRecord();
+}
+
+/**
+ * From here to {@link endForward} this thread's operators are recorded while they compute.
+ * @param inputs - tensors that change from call to call
+ * @param parameters - tensors that stay where they are
+ */
+export function beginRecording(inputs: readonly Tensor[], parameters: readonly Tensor[]): number {
+  putTensors(putTensors(0, inputs, "program", "inputs"), parameters, "program", "parameters");
+  return native().beginRecording();
+}
+
+/**
+ * Ends the forward half.
+ * @param results - that a replay shall give
+ * @param streams - of random numbers that were drawn, in order; each replay is given others
+ * @returns why no program comes of it, as an error if a line was in the way; "" if one does
+ */
+export function endForward(
+  recording: number,
+  results: readonly Tensor[],
+  streams: readonly number[],
+): string | Error {
+  putList(putTensors(0, results, "program", "results"), streams);
+  return native().endForward(recording);
+}
+
+export function dropRecording(recording: number): void {
+  native().dropRecording(recording);
+}
+
+/**
+ * Computes gradients as `grad` does, and records how.
+ * @returns the gradients, and the program, or why there is none
+ */
+export function recordGrad(
+  recording: number,
+  outputs: readonly Tensor[],
+  inputs: readonly Tensor[],
+  gradients: readonly Tensor[],
+): { readonly gradients: (Tensor | null)[]; readonly program: number | string } {
+  putOperands(outputs, gradients, inputs);
+  const program = native().recordGrad(recording);
+  return { gradients: takeGradients(inputs.length), program };
+}
+
+/** @returns how two programs differ, in words; "" if they compute the same */
+export function programDifference(one: number, other: number): string {
+  return native().programDifference(one, other);
+}
+
+/** Whether a program is one for inputs of these shapes, strides and dtypes. */
+export function programFits(program: number, inputs: readonly Tensor[]): boolean {
+  putTensors(0, inputs, "program", "inputs");
+  return native().programFits(program);
+}
+
+/**
+ * Replays the forward half.
+ * @param leaves - which of the results shall ask for gradients
+ * @param keep - whether {@link playBackward} follows
+ * @returns the results, and the number of the call; 0 unless it is kept
+ */
+export function playForward(
+  program: number,
+  inputs: readonly Tensor[],
+  streams: readonly number[],
+  leaves: readonly boolean[],
+  keep: boolean,
+): { readonly results: Tensor[]; readonly call: number } {
+  const next = putList(putTensors(0, inputs, "program", "inputs"), streams);
+  putList(next, leaves.map(Number));
+  const call = native().playForward(program, keep);
+  const handles = Array.from(frame.subarray(0, leaves.length));
+  return { results: handles.map((handle) => adopt(handle)), call };
+}
+
+/**
+ * Replays the backward half, and releases the call.
+ * @param count - the number of gradients that were recorded
+ */
+export function playBackward(call: number, gradients: readonly Tensor[], count: number): (Tensor | null)[] {
+  putTensors(0, gradients, "program", "gradients");
+  native().playBackward(call);
+  return takeGradients(count);
+}
+
+/** Releases a call whose backward never comes. */
+export function dropCall(call: number): void {
+  native().dropCall(call);
+}
+
+export function dropProgram(program: number): void {
+  native().dropProgram(program);
+}
+
+function takeGradients(count: number): (Tensor | null)[] {
+  const handles = Array.from(frame.subarray(0, count));
+  return handles.map((handle) => (handle === 0 ? null : adopt(handle)));
+}
+
+function putList(at: number, numbers: readonly number[]): number {
+  frame[at] = numbers.length;
+  let next = at + 1;
+  for (const number of numbers) frame[next++] = number;
+  return next;
+}

@@ -1,0 +1,186 @@
+import { describe, expect, it } from "vitest";
+import {
+  bindRandomness,
+  Dropout,
+  LayerNorm,
+  Linear,
+  Module,
+  ModuleList,
+  materialize,
+  Randomness,
+} from "../../src/compute/nn/index.ts";
+import { type BlockEngine, Mesh, planBlocks, type Unrecorded } from "../../src/compute/parallel/index.ts";
+import { full, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import { readyEngine } from "./ready-engine.ts";
+
+const width = 8;
+
+/** A layer that draws, splits, adds in place, and reads what is no argument. */
+class Layer extends Module {
+  readonly norm = new LayerNorm(width);
+  readonly wide = new Linear(width, 4 * width, { activation: "gelu_new" });
+  readonly narrow = new Linear(4 * width, width);
+  readonly dropout = new Dropout(0.25);
+  override forward(x: Tensor, mask?: Tensor): Tensor {
+    const normed = this.norm.forward(x);
+    const [left, right] = normed.chunk(2, -1) as [Tensor, Tensor];
+    const gate = left.sigmoid().mul(right.tanh());
+    const y = this.dropout.forward(this.narrow.forward(this.wide.forward(normed)));
+    const z = y.mul(gate.sum(-1, true)).add(x, 0.5);
+    return mask === undefined ? z : z.mul(mask);
+  }
+}
+
+/** What a step of a model comes to: its loss and all gradients, bit by bit. */
+interface Steps {
+  readonly bits: string[];
+  readonly unrecorded: readonly Unrecorded[];
+}
+
+class Stack<L extends Module & { forward(x: Tensor, mask?: Tensor): Tensor }> extends Module {
+  readonly first = new Linear(width, width);
+  readonly layers: ModuleList<L>;
+  constructor(layers: L[]) {
+    super();
+    this.layers = new ModuleList(layers);
+  }
+  override forward(x: Tensor, mask?: Tensor): Tensor {
+    let y = this.first.forward(x);
+    for (const layer of this.layers) y = mask === undefined ? layer.forward(y) : layer.forward(y, mask);
+    return y.square().mean();
+  }
+}
+
+interface Choices {
+  readonly programs: boolean;
+  readonly recompute?: boolean;
+  /** Rows of each step's batch. */
+  readonly rows?: readonly number[];
+  readonly microBatches?: number;
+  readonly onStep?: (step: number, model: Module) => void;
+}
+
+function train(
+  layers: () => (Module & { forward(x: Tensor, mask?: Tensor): Tensor })[],
+  choices: Choices,
+): Steps {
+  const { programs, recompute = false, rows = [3, 3, 3, 3, 3], microBatches = 1, onStep } = choices;
+  const model = new Stack(layers());
+  materialize(model, { seed: 3 });
+  const randomness = new Randomness(7);
+  bindRandomness(model, randomness);
+  const values = new Map([...model.namedParameters()].map(([name, parameter]) => [name, parameter.tensor]));
+  const bits: string[] = [];
+  const plan = planBlocks(model, { zero: 3, mesh: new Mesh({}), rank: 0, recompute });
+  const engine: BlockEngine<number> = readyEngine(plan, {
+    values,
+    randomness,
+    programs,
+    onReduced: (block, gradients) =>
+      bits.push(`${block} ${[...gradients.values()].map((each) => each.join())}`),
+  });
+  rows.forEach((count, step) => {
+    onStep?.(step, model);
+    randomness.step = step;
+    engine.begin("step");
+    scope(() => {
+      const x = tensor(
+        Float32Array.from({ length: count * width }, (_, index) => Math.sin(index + step)),
+        { shape: [count, width] },
+      );
+      const mask = tensor(
+        Float32Array.from({ length: count }, (_, index) => (index + step) % 2),
+        { shape: [count, 1] },
+      );
+      // All forwards first, as a pipeline's warm-up has them.
+      for (let microBatch = 0; microBatch < microBatches; microBatch++) {
+        randomness.microBatch = microBatch;
+        const loss = engine.forward({ microBatch, chunk: 0 }, () => model.forward(x, mask)).result as Tensor;
+        bits.push(`${loss.item()}`);
+      }
+      for (let microBatch = 0; microBatch < microBatches; microBatch++) {
+        randomness.microBatch = microBatch;
+        const last = microBatch === microBatches - 1;
+        engine.backward({ microBatch, chunk: 0 }, [full([], 1)], { chunk: last, step: last });
+      }
+    });
+  });
+  const unrecorded = engine.takeUnrecorded();
+  engine.dispose();
+  return { bits, unrecorded };
+}
+
+const twoLayers = () => [new Layer(), new Layer()];
+
+describe("programs of blocks", () => {
+  it.each<[string, Omit<Choices, "programs">]>([
+    ["forward and backward", {}],
+    ["recomputed blocks", { recompute: true }],
+    ["several micro-batches under way", { microBatches: 3 }],
+    ["recomputed blocks of several micro-batches", { recompute: true, microBatches: 2 }],
+    ["batches of other sizes", { rows: [3, 3, 3, 5, 5, 5, 3, 5, 2, 3] }],
+    [
+      "a setting that changes",
+      {
+        onStep: (step, model) => void (step % 2 === 0 ? model.train() : model.eval()),
+        rows: Array(10).fill(3),
+      },
+    ],
+  ])("give the bits of single operators: %s", (_, choices) => {
+    const singly = train(twoLayers, { ...choices, programs: false });
+    const replayed = train(twoLayers, { ...choices, programs: true });
+    expect(replayed.unrecorded).toEqual([]);
+    expect(replayed.bits).toEqual(singly.bits);
+  });
+
+  it("leaves a block alone that reads a value, and names its line", () => {
+    class Reads extends Layer {
+      override forward(x: Tensor, mask?: Tensor): Tensor {
+        return super.forward(x.mul(x.sum().item() > 0 ? 1 : 2), mask);
+      }
+    }
+    const layers = () => [new Reads()];
+    const replayed = train(layers, { programs: true });
+    expect(replayed.bits).toEqual(train(layers, { programs: false }).bits);
+    expect(replayed.unrecorded).toHaveLength(1);
+    const [unrecorded] = replayed.unrecorded;
+    expect(unrecorded).toMatchObject({ block: "layers.0", reason: "a value that is read between operators" });
+    expect(unrecorded?.line).toMatch(/programs\.test\.ts:\d+:\d+$/);
+  });
+
+  it("leaves a block alone whose numbers change from call to call", () => {
+    let calls = 0;
+    class Counts extends Layer {
+      override forward(x: Tensor, mask?: Tensor): Tensor {
+        return super.forward(x, mask).mul(++calls);
+      }
+    }
+    const layers = () => {
+      calls = 0;
+      return [new Counts()];
+    };
+    const replayed = train(layers, { programs: true });
+    expect(replayed.unrecorded).toMatchObject([
+      { block: "layers.0", reason: expect.stringMatching(/^two calls that differ: aten::mul/) },
+    ]);
+    expect(replayed.bits).toEqual(train(layers, { programs: false }).bits);
+  });
+
+  it("leaves a block alone that reads a tensor from elsewhere", () => {
+    let held: Tensor | undefined;
+    class Closes extends Layer {
+      override forward(x: Tensor, mask?: Tensor): Tensor {
+        return super.forward(held === undefined ? x : x.mul(held), mask);
+      }
+    }
+    const onStep = (step: number) => {
+      held = tensor(Float32Array.of(step + 1));
+    };
+    const layers = () => [new Closes()];
+    const replayed = train(layers, { programs: true, onStep });
+    expect(replayed.unrecorded).toMatchObject([
+      { reason: expect.stringContaining("was not given and did not compute") },
+    ]);
+    expect(replayed.bits).toEqual(train(layers, { programs: false, onStep }).bits);
+  });
+});
