@@ -44,7 +44,10 @@ async function train(
   for await (const rollout of rollouts({
     rounds,
     staleness,
-    write: (round) => policy.generate(prompts, { samples, maxNewTokens: 3, seed: round }),
+    write: async (round) => {
+      const rows = await policy.generate(prompts, { samples, maxNewTokens: 3, seed: round });
+      return rows.map(({ tokens }, row) => [...(prompts[Math.floor(row / samples)] ?? []), ...tokens]);
+    },
     judge: (texts, round) => judges.ask("mark", { texts, round }, { deadlineMs: 60_000 }),
   })) {
     const { round, texts, marks } = rollout;
