@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-// Of one thread, by number.
+// The programs of one thread, by number.
 class ProgramTable {
  public:
   static ProgramTable& of(Napi::Env env) {

@@ -1,4 +1,4 @@
-// What recordings see of JavaScript.
+// The calls by which JavaScript records, replays and drops programs.
 #pragma once
 
 #include <napi.h>

@@ -31,7 +31,7 @@ class Layer extends Module {
   }
 }
 
-/** What a step of a model comes to: its loss and all gradients, bit by bit. */
+/** The results of a model's steps: loss and all gradients, bit by bit. */
 interface Steps {
   readonly bits: string[];
   readonly unrecorded: readonly Unrecorded[];

@@ -152,7 +152,7 @@ class Player {
   const c10::impl::LocalDispatchKeySet outer_ = c10::impl::tls_local_dispatch_key_set();
   const at::AutoGradMode no_graph_{false};
   const at::AutoDispatchBelowADInplaceOrView below_;
-  // What autocast casts was recorded with its casts.
+  // The casts of autocast were recorded.
   const c10::impl::ExcludeDispatchKeyGuard cast_already_{c10::autocast_dispatch_keyset};
   torch::jit::Stack stack_;
 };

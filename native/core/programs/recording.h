@@ -68,7 +68,7 @@ class Recording final : public AutogradWatcher {
   std::vector<Instruction>& half() { return is_backward_ ? program_->backwards : program_->forwards; }
 
   std::shared_ptr<Program> program_ = std::make_shared<Program>();
-  // What each slot holds; kept, so that no storage is used twice.
+  // The tensor of each slot; kept, so that no storage is used twice.
   std::vector<at::Tensor> values_;
   std::vector<Geometry> geometries_;
   std::unordered_map<const c10::StorageImpl*, std::vector<Slot>> slots_of_;

@@ -27,7 +27,7 @@ import { mapTensors } from "./map-tensors.ts";
 
 const NOT_PLAIN = "a result that is neither a tensor nor plain data";
 
-/** What a call is, beyond its values. */
+/** The kind of a call: all but its values. */
 interface CallKind {
   /** The arguments without their tensors, and the settings of the block's modules. */
   readonly kind: string;
@@ -37,7 +37,7 @@ interface CallKind {
   readonly tensors: readonly Tensor[];
 }
 
-/** What forward recorded, besides operators. */
+/** The parts of a recorded forward besides operators. */
 interface ForwardHalf {
   /** Names of the draws, in order. */
   readonly draws: readonly string[];
