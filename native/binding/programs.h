@@ -1,4 +1,4 @@
-// The calls by which JavaScript records, replays and drops programs.
+// Ends recordings at what a program cannot see: JavaScript that reads values between operators.
 #pragma once
 
 #include <napi.h>
