@@ -44,7 +44,10 @@ async function train(
   for await (const rollout of rollouts({
     rounds,
     staleness,
-    write: (round) => policy.generate(prompts, { samples, maxNewTokens: 3, seed: round }),
+    write: async (round) => {
+      const written = await policy.generate(prompts, { samples, maxNewTokens: 3, seed: round });
+      return written.map(({ sequence }) => sequence);
+    },
     judge: (texts, round) => judges.ask("mark", { texts, round }, { deadlineMs: 60_000 }),
   })) {
     const { round, texts, marks } = rollout;
