@@ -19,7 +19,7 @@ for (let step = 0; step < 300; step++) {
 }
 for (let round = 0; round < rounds; round++) {
   const written = await student.generate(prompts, { samples, maxNewTokens: 20, seed: seed * rounds + round });
-  const texts = written.map(({ tokens }, row) => [...(prompts[Math.floor(row / samples)] ?? []), ...tokens]);
+  const texts = written.map(({ sequence }) => sequence);
   const tokens = tensor(texts, { dtype: "int64" });
   // A token is predicted by the one before it.
   const isWritten = texts.map((text) => text.map((_, place) => Number(place >= numGiven - 1)));

@@ -18,21 +18,17 @@ for (let step = 0; step < 200; step++) {
   void policy.accumulate("loss", { split: "train", position: 32 * step, numSamples: 32 });
   void policy.step();
 }
-/** Texts that begin with the prompts, the samples of each one after the other. */
-async function textsOf(samples: number, drawnBy: number): Promise<number[][]> {
-  const rows = await policy.generate(prompts, { samples, maxNewTokens: numNew, seed: drawnBy });
-  return rows.map(({ tokens }, row) => [...(prompts[Math.floor(row / samples)] ?? []), ...tokens]);
-}
 /** Prints the share of vowels in what the model writes. */
 async function report(when: string): Promise<void> {
-  const texts = await textsOf(32, 1000);
-  const total = texts.reduce((sum, text) => sum + numVowels(text), 0);
+  const texts = await policy.generate(prompts, { samples: 32, maxNewTokens: numNew, seed: 1000 });
+  const total = texts.reduce((sum, { sequence }) => sum + numVowels(sequence), 0);
   console.log(`${when}: ${((100 * total) / (texts.length * numNew)).toFixed(1)} % vowels`);
 }
 
 await report("before");
 const samples = (2 * numPairs) / prompts.length;
-const texts = await textsOf(samples, seed);
+const written = await policy.generate(prompts, { samples, maxNewTokens: numNew, seed });
+const texts = written.map(({ sequence }) => sequence);
 // Neighbours begin alike.
 const pairs = Array.from({ length: numPairs }, (_, n) =>
   texts.slice(2 * n, 2 * n + 2).toSorted((a, b) => numVowels(b) - numVowels(a)),

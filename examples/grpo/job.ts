@@ -11,7 +11,8 @@ export default defineJob({
   config: {},
   training: () => ({ steps: 500, batchSize: 1024, clipNorm: 1 }),
   data: (): Dataset<Rated> => ({
-    ...{ facts: { source: "the script" }, splits: { train: { numSamples: 1 } } },
+    facts: { source: "the script" },
+    splits: { train: { numSamples: 1 } },
     batch: () => Promise.reject(new Error("there is no data")),
   }),
   model: () => new GPT2LMHeadModel({ ...sizes, resid_pdrop: 0, embd_pdrop: 0, attn_pdrop: 0 }),

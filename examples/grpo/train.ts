@@ -8,28 +8,27 @@ const [problems, samples, rounds, seed] = [32, 32, 500, Number(process.argv[2] ?
 const prompts = Array.from({ length: 1000 }, (_, n) => [...`${n}`.padStart(3, "0"), 10].map(Number));
 const heldOut = prompts.filter((_, n) => n % 7 === 3);
 const known = prompts.filter((_, n) => n % 7 !== 3);
-async function textsOf(given: number[][], samples: number, seed: number, temperature = 1) {
-  const rows = await policy.generate(given, { samples, seed, temperature, maxNewTokens: 3 });
-  return rows.map(({ tokens }, row) => [...given[Math.floor(row / samples)]!, ...tokens]);
-}
-const write = (round: number) => {
-  const numberOf = (n: number) => ((round * problems + n) * 389) % known.length;
-  const drawn = Array.from({ length: problems }, (_, n) => known[numberOf(n)]!);
-  return textsOf(drawn, samples, seed * rounds + round);
+
+const write = async (round: number) => {
+  const drawn = Array.from({ length: problems }, (_, n) => (round * problems + n) * 389);
+  const given = drawn.map((n) => known[n % known.length] as number[]);
+  const options = { samples, maxNewTokens: 3, seed: seed * rounds + round };
+  return (await policy.generate(given, options)).map(({ sequence }) => sequence);
 };
-const judge = (texts: number[][]) =>
-  texts.map((text) => +(`${text.slice(0, 3).sort()}` === `${text.slice(4)}`));
-const percent = (marks: number[]) => ((100 * marks.filter(Boolean).length) / marks.length).toFixed(1);
+const judge = (texts: readonly (readonly number[])[]) =>
+  texts.map((text) => Number(`${text.slice(0, 3).sort()}` === `${text.slice(4)}`));
+const meanOf = (marks: readonly number[]) => marks.reduce((sum, mark) => sum + mark, 0) / marks.length;
 
 await using runtime = await Runtime.spawn({ ranks: 2, seed });
 await using policy = await runtime.open<typeof job>(new URL("./job.ts", import.meta.url));
 for await (const { round, texts, marks } of rollouts({ rounds, write, judge })) {
   const answers = tensor(texts.map((text) => text.map((_, place) => Number(place > 3))));
-  const rewards = tensor(marks);
-  const [advantages, weights] = [groupAdvantages(rewards, samples), tokenWeights(answers, "sequence")];
-  const tokens = tensor(texts, { dtype: "int64" });
-  void policy.accumulate("loss", { tokens, weights, rewards, advantages });
+  const [rewards, tokens] = [tensor(marks), tensor(texts, { dtype: "int64" })];
+  const advantages = groupAdvantages(rewards, samples);
+  void policy.accumulate("loss", { tokens, weights: tokenWeights(answers, "sequence"), rewards, advantages });
   void policy.step();
-  if (round % 50 === 0) console.log(`round ${round}: ${percent(marks)} % right`);
+  if (round % 50 === 0) console.log(`round ${round}: ${(100 * meanOf(marks)).toFixed(1)} % right`);
 }
-console.log(`held out: ${percent(judge(await textsOf(heldOut, 1, 0, 0)))} % right`);
+const answers = await policy.generate(heldOut, { maxNewTokens: 3, temperature: 0 });
+const marks = judge(answers.map(({ sequence }) => sequence));
+console.log(`held out: ${(100 * meanOf(marks)).toFixed(1)} % right`);

@@ -45,8 +45,8 @@ async function train(
     rounds,
     staleness,
     write: async (round) => {
-      const rows = await policy.generate(prompts, { samples, maxNewTokens: 3, seed: round });
-      return rows.map(({ tokens }, row) => [...(prompts[Math.floor(row / samples)] ?? []), ...tokens]);
+      const written = await policy.generate(prompts, { samples, maxNewTokens: 3, seed: round });
+      return written.map(({ sequence }) => sequence);
     },
     judge: (texts, round) => judges.ask("mark", { texts, round }, { deadlineMs: 60_000 }),
   })) {

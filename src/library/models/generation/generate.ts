@@ -13,9 +13,11 @@ import { Continuation, Reply, type Seq2SeqModel, type Writer } from "./writer.ts
 /** A model that generates text: a continuation, or an encoder-decoder's reply. */
 export type GenerativeModel = LanguageModel | Seq2SeqModel;
 
-/** A text that a model has written, without the prompt. */
+/** A text that a model has written. */
 export interface GeneratedText {
-  /** The tokens, the stop token that ended it included. */
+  /** The prompt's tokens, or an encoder-decoder's first, then those written. */
+  readonly sequence: readonly number[];
+  /** The tokens written, the stop token that ended it included. */
   readonly tokens: readonly number[];
   /** log-probability of each, in nats, by the model's own logits: before temperature, restriction and penalty. Empty with beams. */
   readonly logProbs: readonly number[];
@@ -50,13 +52,8 @@ export function generate(
 ): number[] | number[][] {
   const isOne = prompts.length === 0 || typeof prompts[0] === "number";
   const rows = isOne ? [prompts as readonly number[]] : (prompts as readonly (readonly number[])[]);
-  const { decoder_start_token_id: start, is_encoder_decoder: replies } = fieldsOf(model);
-  const { samples = 1 } = options;
-  const texts = generateTexts(model, rows, options).map(({ tokens }, row) => {
-    const prompt = rows[Math.floor(row / samples)] ?? [];
-    return [...(replies ? [Number(start)] : prompt), ...tokens];
-  });
-  return isOne && samples === 1 ? (texts[0] as number[]) : texts;
+  const texts = generateTexts(model, rows, options).map(({ sequence }) => [...sequence]);
+  return isOne && options.samples === undefined ? (texts[0] as number[]) : texts;
 }
 
 /**
@@ -75,11 +72,14 @@ export function generateTexts(
   const { samples, numBeams, maxNewTokens } = settled;
   const ending = new Ending(settled);
   const encoded = prompts.map((prompt) => tokensOf(prompt, settled));
-  const done = (tokens: readonly number[], logProbs: readonly number[]): GeneratedText => {
+  const start = [Number(fields.decoder_start_token_id)];
+  const done = (row: number, tokens: readonly number[], logProbs: readonly number[]): GeneratedText => {
+    const begun = fields.is_encoder_decoder ? start : (encoded[Math.floor(row / samples)] ?? []);
     const text = ending.textOf(tokens);
-    return { tokens, logProbs, ...(text !== undefined && { text }) };
+    return { sequence: [...begun, ...tokens], tokens, logProbs, ...(text !== undefined && { text }) };
   };
-  if (maxNewTokens === 0) return encoded.flatMap(() => Array.from({ length: samples }, () => done([], [])));
+  if (maxNewTokens === 0)
+    return Array.from({ length: samples * prompts.length }, (_, row) => done(row, [], []));
   return evaluating(model, () => {
     const adjust = adjusting(settled);
     if (numBeams === 1 && !fields.is_encoder_decoder && canPage(model as LanguageModel)) {
@@ -88,17 +88,19 @@ export function generateTexts(
       while (!generator.isDone) texts.push(...scope(() => generator.step()));
       return texts
         .toSorted((a, b) => a.prompt - b.prompt || a.sample - b.sample)
-        .map(({ tokens, logProbs }) => done(tokens, logProbs));
+        .map(({ tokens, logProbs }, row) => done(row, tokens, logProbs));
     }
     const rows = encoded.flatMap((prompt) => Array.from({ length: samples * numBeams }, () => prompt));
     using writer: Writer = fields.is_encoder_decoder
       ? new Reply(model as Seq2SeqModel, rows, settled)
       : new Continuation(model as LanguageModel, rows, settled);
     if (numBeams === 1)
-      return writeRows(writer, settled, ending, adjust).map(([tokens, logProbs]) => done(tokens, logProbs));
+      return writeRows(writer, settled, ending, adjust).map(([tokens, logProbs], row) =>
+        done(row, tokens, logProbs),
+      );
     const numBegun = (row: number) => writer.begun[row * numBeams]?.length ?? 0;
     const texts = searchBeams(writer, settled, adjust);
-    return texts.map((text, row) => done(writtenIn(text.slice(numBegun(row)), settled), []));
+    return texts.map((text, row) => done(row, writtenIn(text.slice(numBegun(row)), settled), []));
   });
 }
 
