@@ -1,7 +1,6 @@
 // Runs ONNX files by onnxruntime, and the same model here.
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { InferenceSession, Tensor as OnnxTensor } from "onnxruntime-node";
 import { materialize } from "../../src/compute/nn/index.ts";
 import { scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { HuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
@@ -14,9 +13,9 @@ import {
   type TaskModel,
   taskOf,
 } from "../../src/library/models/index.ts";
+import { loadOnnxRuntime, type Session } from "./onnx-runtime.ts";
 
-// onnxruntime-node cannot read this type of Node 24; without it, the runtime takes arrays of bits.
-Reflect.deleteProperty(globalThis, "Float16Array");
+const { InferenceSession, Tensor: OnnxTensor } = loadOnnxRuntime();
 
 /** Numbers of an input, with its sizes. */
 export interface Given {
@@ -42,9 +41,9 @@ export async function modelOf(folder: string): Promise<{ model: TaskModel; task:
 
 /** A session of a file. Inputs that are not given are a past without positions. */
 export class OnnxModel {
-  readonly #session: InferenceSession;
+  readonly #session: Session;
 
-  private constructor(session: InferenceSession) {
+  private constructor(session: Session) {
     this.#session = session;
   }
 
@@ -60,10 +59,7 @@ export class OnnxModel {
         typeof size === "number" ? size : size === "batch_size" ? batch : 0,
       );
       const { values, shape: own } = given[input.name] ?? { values: [], shape };
-      return [
-        input.name,
-        new OnnxTensor(input.type as "float32", arrayOf(input.type, values) as Float32Array, own),
-      ];
+      return [input.name, new OnnxTensor(input.type, arrayOf(input.type, values), own)];
     });
     const made = await this.#session.run(Object.fromEntries(feeds));
     return Object.fromEntries(
