@@ -95,6 +95,13 @@ describe("sampleDataset", () => {
     disposeBatch(batch);
   });
 
+  it("refuses samples without a function that makes a batch of them", () => {
+    const options = { facts: { source: "squares" }, seed: 1, splits: { train: [1, 2] } };
+    expect(() => sampleDataset(options as never)).toThrow(
+      /collate to be a function .*, got undefined \(stack/,
+    );
+  });
+
   it("refuses a split without samples, and samples that differ in kind", () => {
     expect(() => datasetOf(squares(0))).toThrow(/samples in split train of squares, got 0/);
     const collate = stack();

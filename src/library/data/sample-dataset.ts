@@ -1,5 +1,5 @@
 import { scope, scopeUnlessAsync } from "../../compute/tensor/index.ts";
-import { noteOrigin, TroupeError } from "../../errors/index.ts";
+import { describeValue, noteOrigin, TroupeError } from "../../errors/index.ts";
 import type { Batch } from "./batch.ts";
 import type { Awaitable, Dataset, DatasetFacts } from "./dataset.ts";
 import { permute } from "./permutation.ts";
@@ -59,7 +59,8 @@ export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts
 /**
  * Makes a dataset of samples that are read one by one. Each epoch of `train` has every sample once, in an order that is
  * a pure function of seed and epoch; a batch may span two epochs. Other splits are read in their own order.
- * @throws {TroupeError} `DATA_EMPTY` for a split without samples, `DATA_OPTION` for a seed that is not an integer
+ * @throws {TroupeError} `DATA_EMPTY` for a split without samples, `DATA_OPTION` for a seed that is not an integer, or
+ * no `collate`
  */
 export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
   options: SampleDatasetOptions<T, B, F>,
@@ -163,9 +164,17 @@ function inEvenTurns(count: number): readonly number[] {
 function checkOptions<T, B extends Batch, F extends DatasetFacts>({
   facts,
   splits,
+  collate,
   seed,
   buckets,
 }: SampleDatasetOptions<T, B, F>): void {
+  if (typeof collate !== "function")
+    throw new TroupeError("DATA_OPTION", {
+      where: "data",
+      expected: "collate to be a function from samples to a batch",
+      got: describeValue(collate),
+      hint: "stack() joins records of tensors, numbers and texts",
+    });
   for (const [name, { length }] of Object.entries(splits)) {
     if (Number.isSafeInteger(length) && length > 0) continue;
     throw new TroupeError("DATA_EMPTY", {
