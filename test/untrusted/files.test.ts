@@ -38,6 +38,7 @@ const ours: Readonly<Record<string, string>> = {
   "job/explain-import.ts": "a message that opens a folder by name",
   "tools/cli/main.ts": "the product's own package",
   "library/data/text/token-file.ts": "written",
+  "library/export/onnx/write-model.ts": "written",
   "errors/frames.ts": "lines of the program that runs",
   "job/dashboard/assets.ts": "the product's own page",
   "job/dashboard/follow-file.ts": "never waits, and reads a piece at a time of regular files",

@@ -13,13 +13,13 @@ const full = new TroupeError("SHARED_MEMORY_FULL", {
 const at = { initial: { kind: "seed", step: 0, seed: 1 }, sampler: {} } as RestartPoint;
 const saved = { kind: "checkpoint", step: 4, path: "step-000004", progress: { numUpdates: 4 } };
 
-/** Recovers from `error` in a generation; the next generation begins once an actor of this one was ended. */
+/** Recovers from `error` in a generation; the next generation begins once a rank of this one was ended. */
 async function recover(error: TroupeError, generation: number) {
-  const ended: { actor: string; failure: Failure }[] = [];
+  const ended: Failure[] = [];
   const begun = Promise.withResolvers<Failure>();
   const ranks = {
-    async end({ actor }: { actor: string }, failure: TroupeError) {
-      ended.push({ actor, failure: toFailure(failure) });
+    async endFirst(failure: TroupeError) {
+      ended.push(toFailure(failure));
       begun.resolve(toFailure(failure));
     },
     generationAfter: () => begun.promise,
@@ -33,7 +33,7 @@ async function recover(error: TroupeError, generation: number) {
 describe("memory that processes share and that is full", () => {
   it("starts the group again where it was full only when a rank was replaced", async () => {
     const { taken, ended } = await recover(full, 1);
-    expect(ended).toMatchObject([{ actor: "rank-0", failure: { code: "SHARED_MEMORY_FULL" } }]);
+    expect(ended).toMatchObject([{ code: "SHARED_MEMORY_FULL" }]);
     expect(taken).toEqual({ ...at, initial: saved });
   });
 
