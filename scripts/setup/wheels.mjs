@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -46,7 +46,7 @@ export function wheelOfThisMachine() {
 
 /**
  * Where to look for a wheel, one place after the other: only the one that {@link wheelsVariable} names, else the folders that
- * pip is to look into (`PIP_FIND_LINKS`) and PyTorch's host.
+ * pip is to look into and PyTorch's host.
  * @param {Wheel} wheel
  * @param {Record<string, string | undefined>} [env]
  * @returns {string[]} paths and addresses of the file
@@ -54,9 +54,35 @@ export function wheelOfThisMachine() {
 export function placesOf({ file }, env = process.env) {
   const named = env[wheelsVariable];
   if (named) return [placeIn(named, file)];
-  const folders = (env.PIP_FIND_LINKS ?? "").split(/\s+/).filter((entry) => /^(\/|file:)/.test(entry));
+  const folders = findLinks(env)
+    .split(/\s+/)
+    .filter((entry) => /^(\/|file:)/.test(entry));
   const kept = folders.map((folder) => placeIn(folder, file)).filter((path) => existsSync(path));
   return [...kept, placeIn(publicHost, file)];
+}
+
+/**
+ * The folders that pip is to look into, by its variable or its configuration.
+ * @param {Record<string, string | undefined>} env
+ */
+function findLinks({
+  PIP_FIND_LINKS: said,
+  PIP_CONFIG_FILE: file,
+  XDG_CONFIG_HOME: config,
+  HOME: home = "",
+}) {
+  if (said !== undefined) return said;
+  const own = config ?? join(home, ".config");
+  const files = [
+    "/etc/pip.conf",
+    "/etc/xdg/pip/pip.conf",
+    join(home, ".pip", "pip.conf"),
+    join(own, "pip", "pip.conf"),
+  ];
+  return [...files, file ?? ""]
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true)
+    .map((path) => /^find-links\s*[=:](.*(?:\n[ \t]+.*)*)/m.exec(readFileSync(path, "utf8"))?.[1] ?? "")
+    .join(" ");
 }
 
 /**

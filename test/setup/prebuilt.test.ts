@@ -98,6 +98,12 @@ describe("the places of a wheel", () => {
       join(folder, wheel.file),
       "https://download.pytorch.org/whl/cpu/torch-2.97.0%2Bcpu.whl",
     ]);
+    mkdirSync(join(folder, "pip"));
+    writeFileSync(
+      join(folder, "pip", "pip.conf"),
+      `[global]\ntimeout = 3\nfind-links =\n  /nowhere\n  ${folder}\nretries = 1\n`,
+    );
+    expect(placesOf(wheel, { XDG_CONFIG_HOME: folder })[0]).toBe(join(folder, wheel.file));
     rmSync(folder, { recursive: true });
   });
 
