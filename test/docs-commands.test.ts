@@ -61,7 +61,7 @@ const classes: readonly (readonly [pattern: RegExp, class_: Class])[] = [
   [/troupe run .*--resume /, "reads"],
   [/troupe plan /, "run"],
   [/troupe doctor/, "reads"],
-  [/troupe (generate|dashboard|preprocess|checkpoint) /, "reads"],
+  [/troupe (generate|dashboard|preprocess|checkpoint|export|serve) /, "reads"],
   [/examples\/(mrpc|digits|emoji|lemmas|lora|own|speech)\/job\.ts/, "job"],
   [/troupe run /, "settings"],
   [/^npm start\b/, "settings"],

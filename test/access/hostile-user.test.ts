@@ -20,6 +20,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { crc32 } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
+import { placeLibtorch } from "../fixtures/readable-libtorch.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const troupe = join(root, "bin", "troupe.mjs");
@@ -42,6 +43,7 @@ describe.skipIf(reason !== undefined)("beside a user who makes every name first"
   const home = join(shared, "home");
   const precious = join(home, "precious");
   const ran = join(shared, "ran");
+  const libtorch = join(shared, "libtorch");
   const planted: string[] = [];
   afterAll(() => {
     for (const path of [shared, ...planted]) rmSync(path, { recursive: true, force: true });
@@ -54,7 +56,14 @@ describe.skipIf(reason !== undefined)("beside a user who makes every name first"
       uid: VICTIM,
       gid: VICTIM,
       encoding: "utf8",
-      env: { PATH: process.env.PATH, HOME: home, TMPDIR: shared, OMP_WAIT_POLICY: "passive", ...env },
+      env: {
+        PATH: process.env.PATH,
+        HOME: home,
+        TMPDIR: shared,
+        OMP_WAIT_POLICY: "passive",
+        LD_LIBRARY_PATH: libtorch,
+        ...env,
+      },
     });
   }
 
@@ -94,6 +103,7 @@ describe.skipIf(reason !== undefined)("beside a user who makes every name first"
     mkdirSync(home, { mode: 0o700 });
     writeFileSync(precious, "precious", { mode: 0o600 });
     give(home, VICTIM);
+    placeLibtorch(libtorch);
 
     // The attacker has the same Node and the same program, and so knows what Node would keep for the victim.
     const model = join(shared, "model");

@@ -46,12 +46,13 @@ const entries = globSync("*.txt", { cwd: join(root, "test", "entries") })
 function takingAll(): string {
   const lines = entries.flatMap((entry) => {
     const from = `"troupe${entry === "index" ? "" : `/${entry}`}"`;
+    const all = `all_${entry}`;
     const names = read(`test/entries/${entry}.txt`).trim().split("\n");
     const types = names.filter((line) => line.startsWith("type ")).map((line) => line.slice("type ".length));
     const values = names.filter((line) => !line.startsWith("type "));
     return [
-      `import * as ${entry} from ${from};`,
-      ...values.map((name) => `export const ${entry}_${name}: NotAny<typeof ${entry}.${name}> = true;`),
+      `import * as ${all} from ${from};`,
+      ...values.map((name) => `export const ${entry}_${name}: NotAny<typeof ${all}.${name}> = true;`),
       ...types.map((name) => `export type { ${name} as ${entry}_${name} } from ${from};`),
     ];
   });
@@ -84,7 +85,7 @@ describe("the package", () => {
   }, 300_000);
   afterAll(() => installed.remove());
 
-  it("holds what runs and what builds the addon, and neither sources in TypeScript nor tests, in 3 MB", () => {
+  it("holds what runs and what builds the addon, and neither sources in TypeScript nor tests, in 3.5 MB", () => {
     const kinds = [
       "dist/entries/index.js",
       "dist/entries/index.d.ts",
@@ -101,7 +102,7 @@ describe("the package", () => {
       entries.map((entry) => `src/entries/${entry}.js`),
     );
     expect(installed.files.filter((path) => /^dist\/.*(?<!\.d)\.ts$/.test(path))).toEqual([]);
-    expect(installed.sizeBytes).toBeLessThan(3e6);
+    expect(installed.sizeBytes).toBeLessThan(3.5e6);
     const { sources, sourcesContent } = JSON.parse(
       readFileSync(join(installed.home, "dist/joined-product.js.map"), "utf8"),
     );
