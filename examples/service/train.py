@@ -36,7 +36,7 @@ def main(path):
     # Data of one's own: 32 bytes, and the byte that follows each.
     text = b"The cat sat on the mat. The dog r"
     batch = {"inputIds": [list(text[:-1])] * 4, "targets": [list(text[1:])] * 4}
-    for _ in range(80):
+    for _ in range(160):
         told = model.ask("accumulate/loss", batch=batch)
         model.ask("step", lr=6e-3)
     print(f"loss {told['lossNats']:.3f} on a sentence of one's own")
