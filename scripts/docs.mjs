@@ -62,9 +62,7 @@ function copyPages() {
   rmSync(pages, { recursive: true, force: true });
   for (const path of ["docs", "CONTRIBUTING.md"])
     cpSync(join(root, path), join(pages, path), { recursive: true });
-  for (const name of readdirSync(join(root, "examples")))
-    for (const file of ["README.md", "loss.svg"]) {
-      const path = join("examples", name, file);
-      if (existsSync(join(root, path))) cpSync(join(root, path), join(pages, path));
-    }
+  for (const path of readdirSync(join(root, "examples"), { recursive: true, encoding: "utf8" }))
+    if (/^[^/]+\/(README\.md|[^/]+\.svg)$/.test(path))
+      cpSync(join(root, "examples", path), join(pages, "examples", path));
 }

@@ -63,7 +63,7 @@ export interface RewardedTexts {
   /** [N, T], at the time of the texts. */
   readonly logProbs: Tensor;
   readonly referenceLogProbs: Tensor;
-  /** [N, T]: 1 at the tokens that the policy wrote. */
+  /** [N, T]; 1 at the tokens that the policy wrote. */
   readonly mask: Tensor;
 }
 
@@ -88,8 +88,7 @@ export function tokenRewards(
 
 /**
  * REINFORCE++'s advantages: the sum of a token's rewards from there on, less the mean of all tokens and divided by their
- * deviation.
- * @param options.klFactor - see {@link tokenRewards}. Default: 0.01
+ * deviation. For `klFactor`, 0.01 unless given, see {@link tokenRewards}.
  * @returns [N, T], 0 where the mask is
  * @see Hu et al. 2025, https://arxiv.org/abs/2501.03262
  */
@@ -117,9 +116,8 @@ export interface ValuedTexts {
 }
 
 /**
- * Generalized advantage estimation, over the tokens that the policy wrote.
- * @param options.gamma - discount of a later reward. Default: 1
- * @param options.lambda - 0: of one step; 1: of all that follow. Default: 0.95
+ * Generalized advantage estimation, over the tokens that the policy wrote. `gamma` discounts a later reward (default: 1); with
+ * `lambda` 0 an advantage is of one step, with 1 of all that follow (default: 0.95).
  * @returns `advantages`, and `returns`, which are advantages + values: both [N, T], 0 where the mask is
  * @see Schulman et al. 2015, https://arxiv.org/abs/1506.02438
  */

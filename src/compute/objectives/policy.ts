@@ -78,7 +78,7 @@ export interface TokenValues {
 
 /**
  * The loss of PPO's values: half the squared error, of the value or of the value kept near its old one, whichever is larger.
- * @param options.clip - how far from its old one a value counts. Default: 0.2
+ * `clip` is how far from its old one a value counts (default: 0.2).
  * @returns a scalar
  * @see Schulman et al. 2017, https://arxiv.org/abs/1707.06347; as in OpenAI's baselines
  */

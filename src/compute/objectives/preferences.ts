@@ -29,11 +29,9 @@ export function rewardModelLoss(chosen: Tensor, rejected: Tensor, margins?: Tens
 }
 
 /**
- * The loss of direct preference optimization.
+ * The loss of direct preference optimization. `beta` is how much a departure from the reference costs (default: 0.1),
+ * `labelSmoothing` the share of pairs that are the wrong way round (default: 0; Mitchell 2023, https://ericmitchell.ai/cdpo.pdf).
  * @param pairs - sums over each answer's tokens
- * @param options.beta - how much a departure from the reference costs. Default: 0.1
- * @param options.labelSmoothing - the share of pairs that are the wrong way round (Mitchell 2023,
- *   https://ericmitchell.ai/cdpo.pdf). Default: 0
  * @returns a scalar, in nats
  * @see Rafailov et al. 2023, https://arxiv.org/abs/2305.18290
  */
@@ -51,9 +49,8 @@ export function dpoLoss(
 }
 
 /**
- * The loss of identity preference optimization, which does not drive margins to infinity.
+ * The loss of identity preference optimization, which does not drive margins to infinity. `beta` is the paper's τ (default: 0.1).
  * @param pairs - sums over each answer's tokens; means, where answers differ much in length
- * @param options.beta - the paper's τ. Default: 0.1
  * @returns a scalar
  * @see Azar et al. 2023, https://arxiv.org/abs/2310.12036
  */
@@ -109,9 +106,8 @@ export function ktoLoss(
 
 /**
  * The loss of odds-ratio preference optimization, which needs no reference: it trains the chosen answers and lowers the odds
- * of the others.
+ * of the others. `lambda` is the weight of the odds ratio (default: 0.1).
  * @param pairs - means over each answer's tokens
- * @param options.lambda - the weight of the odds ratio. Default: 0.1
  * @returns a scalar, in nats. Its first part is the mean over texts of the chosen answers' loss, whatever their lengths; for
  *   another add your own and subtract `chosen.mean()`
  * @see Hong et al. 2024, https://arxiv.org/abs/2403.07691

@@ -31,7 +31,7 @@ export interface OpenedModel extends AsyncDisposable {
   read(name: string): Promise<Tensor>;
 }
 
-/** Options of {@link openModel}. */
+/** How a model is opened for export. */
 export interface OpenModelOptions {
   /** Folder of the model that an adapter was tuned from. */
   readonly base?: string | undefined;

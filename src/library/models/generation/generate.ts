@@ -27,7 +27,7 @@ export interface GeneratedText {
 
 /**
  * Generates text: continues prompts, or replies to them with an encoder-decoder. Each token computes one position; keys and values of
- * earlier ones are kept, in pages where the model can ({@link Generator}). Several prompts run at once, with the results of separate
+ * earlier ones are kept, in pages where the model can (`Generator`). Several prompts run at once, with the results of separate
  * runs up to rounding. The model is in evaluation mode meanwhile. At temperature 0 and with beams the tokens equal those of
  * transformers' `generate`.
  * @param prompts - the tokens of one text, or of several; at least one each
