@@ -85,7 +85,7 @@ export class Randomness {
     return new Map(this.#numDraws);
   }
 
-  /** Runs `body` as if only those draws had been made before it. @param drawn - as the property `drawn` has them */
+  /** Runs `body` as if only those draws had been made before it. @param drawn - as `drawn()` gives them */
   drawnFrom<R>(drawn: ReadonlyMap<string, number>, body: () => R): R {
     const after = this.#numDraws;
     this.#numDraws = new Map(drawn);
