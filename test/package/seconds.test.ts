@@ -135,7 +135,7 @@ describe.skipIf(builtLibtorch === undefined)("seconds to the first step", () => 
     return join(home, "venv");
   }
 
-  it("are told, and pass without a compiler, cmake or Python where libtorch is at hand", {
+  it("are printed, and pass without a compiler, cmake or Python where libtorch is at hand", {
     timeout: 120_000,
   }, async () => {
     const env = { VIRTUAL_ENV: placePython() };
