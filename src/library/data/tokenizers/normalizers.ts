@@ -1,9 +1,11 @@
+import { describeValue } from "../../../errors/index.ts";
 import { LinearPattern } from "../../../errors/untrusted/index.ts";
 import { type AlignedCharacter, type AlignedText, type Made, madeOf, plain } from "./aligned-text.ts";
 import { type BertNormalizer, bertLetters } from "./bert-words.ts";
 import { Charsmap } from "./charsmap.ts";
 import { literal } from "./gpt2-pieces.ts";
 import { checkGrowth, longestOf } from "./growth.ts";
+import { refusal } from "./refusal.ts";
 import { normalForm } from "./unicode-forms.ts";
 
 /** The normalizer in a `tokenizer.json`. */
@@ -120,6 +122,8 @@ function stripped(text: AlignedText, { strip_left, strip_right }: NormalizerJson
  * @returns undefined where JavaScript cannot read the pattern
  */
 function replacer({ pattern, content = "" }: NormalizerJson): Step | undefined {
+  if (typeof content !== "string")
+    throw refusal("the content of Replace to be a text", describeValue(content));
   const matcher = patternOf(pattern?.Regex ?? literal(pattern?.String ?? ""));
   if (matcher === undefined) return undefined;
   const characters = [...content];
