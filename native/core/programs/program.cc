@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/autograd/autocast.h"
 #include "core/autograd/watched.h"
 #include "core/error.h"
 
@@ -42,6 +43,23 @@ class Taking final : public AutogradWatcher {
   AutogradWatcher* const outer_;
   const std::vector<bool>* answers_ = nullptr;
   size_t next_ = 0;
+};
+
+// An operator of Troupe's casts as it did when it was recorded, wherever the call is replayed.
+class Casting {
+ public:
+  explicit Casting(std::optional<at::ScalarType> dtype) : outer_(autocast_dtype()), changes_(outer_ != dtype) {
+    if (changes_) set_autocast(dtype);
+  }
+  ~Casting() {
+    if (changes_) set_autocast(outer_);
+  }
+  Casting(const Casting&) = delete;
+  Casting& operator=(const Casting&) = delete;
+
+ private:
+  const std::optional<at::ScalarType> outer_;
+  const bool changes_;
 };
 
 at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
@@ -88,6 +106,7 @@ class Player {
         const size_t before = played_.backwards.size();
         {
           const c10::impl::ForceDispatchKeyGuard as_called(outer_);
+          const Casting casting(instruction.autocast);
           instruction.op->callBoxed(stack_);
         }
         const size_t left = keeps_ ? static_cast<size_t>(instruction.num_backwards) : 0;
@@ -173,7 +192,7 @@ std::string differing(const std::vector<Instruction>& ones, const std::vector<In
     const Instruction &one = ones[i], &other = others[i];
     if (one.kind != other.kind || one.name() != other.name()) return one.name() + ", then " + other.name();
     const bool same = one.results == other.results && one.geometry == other.geometry && one.backward == other.backward &&
-                      one.wants == other.wants && one.operands.size() == other.operands.size() &&
+                      one.wants == other.wants && one.autocast == other.autocast && one.operands.size() == other.operands.size() &&
                       std::equal(one.operands.begin(), one.operands.end(), other.operands.begin(), same_operand);
     if (!same) return one.name() + " with other numbers or tensors";
   }

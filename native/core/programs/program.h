@@ -56,6 +56,7 @@ struct Instruction {
   Geometry geometry;            // of a view; its offset counts from that of its base
   int32_t backward = -1;        // `gradient`: which
   std::vector<bool> wants;      // `own`: the answers to whether gradients are wanted
+  std::optional<at::ScalarType> autocast;  // `own`: what it casts to
   int32_t num_backwards = 0;    // `own`: the backwards that it leaves
   std::vector<Slot> last_uses;  // slots that nobody reads afterwards
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/autograd/autocast.h"
 #include "core/dispatch/describe.h"
 #include "core/tensors/arguments.h"
 #include "core/torch_version.h"
@@ -254,6 +255,7 @@ void Recording::call_own(const c10::OperatorHandle& op, torch::jit::Stack& stack
   Instruction instruction;
   instruction.kind = Instruction::Kind::own;
   instruction.op = op;
+  instruction.autocast = autocast_dtype();
   instruction.operands = operands(op, stack);
   {
     const Unseen unseen;
