@@ -33,6 +33,7 @@ usage: npm run bench -- gpt [OPTIONS]
   --lr RATE         (3e-4)
   --data FILE       bytes that are learnt (random tokens)
   --seed N          (0)
+  --dropout RATE    (0)
   --graph MODE      off or exact (off)
   --turns N         runs of each graph, by turns, instead of one run`;
 const text = { type: "string" } as const;
@@ -53,6 +54,7 @@ const { values: flags } = readArguments(usage, {
   lr: { ...text, default: "3e-4" },
   data: { ...text, default: "" },
   seed: { ...text, default: "0" },
+  dropout: { ...text, default: "0" },
   graph: { ...text, default: "off" },
   turns: text,
 });
@@ -115,6 +117,7 @@ await runtime.run(new URL("./gpt/job.ts", import.meta.url), {
   steps: steps + warmup,
   lr: numberOf(usage, "lr", flags.lr),
   data: flags.data,
+  dropout: numberOf(usage, "dropout", flags.dropout),
 });
 
 // From one step's end to the next one's: updates that hide under the next forward are paid there, not left out.

@@ -5,10 +5,12 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "core/autograd/autocast.h"
 #include "core/autograd/watched.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe {
@@ -176,6 +178,25 @@ class Player {
   torch::jit::Stack stack_;
 };
 
+std::string shape_of(const Geometry& geometry) {
+  std::string text = dtype_name(geometry.dtype) + "[";
+  for (size_t i = 0; i < geometry.sizes.size(); i++) text += (i == 0 ? "" : ", ") + std::to_string(geometry.sizes[i]);
+  return text + "]";
+}
+
+std::string constant_text(const c10::IValue& constant) {
+  std::ostringstream text;
+  if (constant.isTensor()) {
+    if (constant.toTensor().defined()) text << constant.toTensor().item().toDouble();
+    else text << "none";
+  } else if (constant.isNone()) {
+    text << "none";
+  } else {
+    text << constant;
+  }
+  return text.str();
+}
+
 bool same_operand(const Operand& one, const Operand& other) {
   if (one.kind != other.kind || one.slots != other.slots || one.late != other.late) return false;
   if (one.kind != Operand::Kind::constant) return true;
@@ -209,6 +230,45 @@ std::string Instruction::name() const {
   if (kind == Kind::view) return "view";
   if (kind == Kind::gradient) return "gradient";
   return c10::toString(op->operator_name());
+}
+
+std::vector<std::string> Program::describe(bool backward) const {
+  const size_t num_given = arguments.size();
+  const auto name_of = [&](Slot slot) -> std::string {
+    if (slot == kNoSlot) return "none";
+    const size_t index = static_cast<size_t>(slot);
+    if (index < num_given) return "argument " + std::to_string(index);
+    if (index < num_given + bound.size()) return "parameter " + std::to_string(index - num_given);
+    return "%" + std::to_string(index - num_given - bound.size());
+  };
+  const auto list_of = [&](const std::vector<Slot>& slots) {
+    std::string text;
+    for (const Slot slot : slots) text += (text.empty() ? "" : ", ") + name_of(slot);
+    return text;
+  };
+  std::vector<std::string> left;  // names of the operators that left backwards, in order
+  for (const Instruction& instruction : forwards) left.insert(left.end(), instruction.num_backwards, instruction.name());
+  std::vector<std::string> lines;
+  for (const Instruction& instruction : backward ? backwards : forwards) {
+    std::string line;
+    for (const Slot slot : instruction.results) {
+      if (slot != kNoSlot) line += (line.empty() ? "" : ", ") + name_of(slot) + ": " + shape_of(geometries[slot]);
+    }
+    line += (line.empty() ? "" : " = ") + instruction.name();
+    if (instruction.kind == Instruction::Kind::gradient) line += " of " + left[instruction.backward];
+    std::string given;
+    for (const Operand& operand : instruction.operands) {
+      given += given.empty() ? "" : ", ";
+      switch (operand.kind) {
+        case Operand::Kind::constant: given += constant_text(operand.constant); break;
+        case Operand::Kind::late: given += "stream " + std::to_string(operand.late); break;
+        case Operand::Kind::tensor: given += name_of(operand.slots[0]); break;
+        case Operand::Kind::tensors: given += "[" + list_of(operand.slots) + "]"; break;
+      }
+    }
+    lines.push_back(line + "(" + given + ")");
+  }
+  return lines;
 }
 
 std::vector<ArgumentFacts> facts_of(const Tensors& arguments) {

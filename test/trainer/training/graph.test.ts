@@ -30,6 +30,7 @@ describe("with blocks as programs", () => {
     const told = await runTiny(workspace, { ...options, steps: 6, graph: "exact" }, config, job);
     expect(told.error).toBeUndefined();
     expect(told.events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
+    expect(told.events.filter(({ kind }) => kind === "block.recorded")).not.toEqual([]);
     expect(told.losses).toEqual(await lossesOf(workspace, { ...options, steps: 6 }, config, job));
   });
 
