@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { optionErrors, TroupeError } from "../../../errors/index.ts";
 import { adapterConfigName } from "../format/adapter-folder.ts";
 import { encodeManifest, manifestName, maxChunkBytes, type TrainerState } from "../format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "../format/model-texts.ts";
@@ -197,11 +197,4 @@ export class CheckpointDraft implements AsyncDisposable {
 
 const textOf = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-function wrongOption(name: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError("CHECKPOINT_OPTION", {
-    where: "checkpoint",
-    expected: `${name} to be ${expected}`,
-    got: `${got}`,
-    fields: { option: name, got },
-  });
-}
+const wrongOption = optionErrors("CHECKPOINT_OPTION", "checkpoint");

@@ -1,7 +1,7 @@
 import { createReadStream, type ReadStream } from "node:fs";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
-import { fileFailure, TroupeError } from "../../../../errors/index.ts";
+import { fileErrors, fileFailure, TroupeError } from "../../../../errors/index.ts";
 import { openRegularSync } from "../../../../errors/untrusted/index.ts";
 import type { Tokenizer, TokenizerSpec } from "../../tokenizers/tokenizer.ts";
 import type { IndexedFormat } from "../indexed-dataset.ts";
@@ -154,13 +154,8 @@ function openStream(path: string): ReadStream {
 }
 
 function unreadable(path: string, cause: unknown): TroupeError {
-  return new TroupeError("DATA_UNREADABLE", {
-    where: "preprocess",
-    expected: `a readable file at ${path}`,
-    got: fileFailure(cause),
-    fields: { path },
-    cause,
-  });
+  const refuse = fileErrors("DATA_UNREADABLE", "preprocess", undefined, "at");
+  return refuse(path, "a readable file", fileFailure(cause), { cause });
 }
 
 /** At most two tasks per thread are in flight: reading is never far ahead of writing. */
