@@ -86,8 +86,9 @@ function checkTokenizer({ tokenizer }: TrainerState, facts: DatasetFacts): void 
 /**
  * Compares tensors by name and shape: a stored one that the model lacks would be lost with the next save, and one that
  * is not stored could not be filled.
+ * @throws {TroupeError} `RESUME_MISMATCH`
  */
-function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
+export function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
   const state = tunedState(model);
   const hint = whyAnother(changes);
   for (const [name, { shape }] of state) {
