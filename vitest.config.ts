@@ -6,7 +6,9 @@ const slow = [
   // Somebody is killed, power fails or a loss goes wrong, in the middle of something; inputs are drawn at random.
   "test/chaos/**/*.test.ts",
   "test/checkpoint/faults.test.ts",
+  "test/trainer/live/frozen.test.ts",
   "test/trainer/live/layouts.test.ts",
+  "test/trainer/live/load.test.ts",
   "test/trainer/live/recovery.test.ts",
   "test/trainer/live/rollouts.test.ts",
   "test/examples/post-training.test.ts",

@@ -9,6 +9,7 @@ import {
   BestStates,
   type CallLog,
   FailedCall,
+  LoadedState,
   type RunControl,
   type RunListener,
 } from "../../engine/conductor/index.ts";
@@ -42,6 +43,8 @@ export interface LeadOptions {
   readonly onPrepared: () => Promise<void>;
   /** Called with how long each step took, in ms. */
   readonly onStep: (durationMs: number) => void;
+  /** Finds the state in a folder that a script loads. @throws {TroupeError} if it is not the model's */
+  readonly load: (folder: string) => Promise<InitialState>;
   readonly residentBytes: () => number;
   /** Runs `body` as the start of a trace, if it is sampled. */
   readonly begin: <T>(kind: string, body: () => T) => T;
@@ -76,6 +79,8 @@ async function leadGenerations(
   const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
   const rule = plan.schedule.best;
   const best = rule && new BestStates(rule, start.resumed?.state.evaluations);
+  /** The state that the present generation is to begin with, if a script loads it. */
+  let loading: LoadedState | undefined;
   let at: RestartPoint = { initial: start.initial, sampler: plan.ranks.training.sampler };
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
@@ -120,7 +125,12 @@ async function leadGenerations(
       }),
       emit,
       listener,
-      onPrepared: options.onPrepared,
+      load: options.load,
+      onPrepared: async () => {
+        if (loading?.call.kind === "load") loading.call.answer({ step: initial.step });
+        loading = undefined;
+        await options.onPrepared();
+      },
       residentBytes: options.residentBytes,
       begin: options.begin,
     });
@@ -128,11 +138,16 @@ async function leadGenerations(
       return await Promise.race([conductor.lead(), overtaken(ranks, generation)]);
     } catch (error) {
       conductor.end();
-      options.calls?.restart();
-      at =
-        error instanceof FailedCall && options.calls !== undefined
-          ? await recovery.without(error, options.calls, generation, at)
-          : await recovery.after(error, generation, at);
+      const { calls } = options;
+      calls?.restart();
+      if (error instanceof LoadedState) {
+        loading = error;
+        at = await recovery.load(error, at);
+      } else if (calls !== undefined && (loading !== undefined || error instanceof FailedCall)) {
+        const failed = loading === undefined ? (error as FailedCall) : new FailedCall(loading.call, error);
+        loading = undefined;
+        at = await recovery.without(failed, calls, generation, at);
+      } else at = await recovery.after(error, generation, at);
       emit({ kind: "run.restored", step: at.initial.step, from: sourceOf(at.initial) });
     }
   }
