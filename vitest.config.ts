@@ -7,6 +7,7 @@ const slow = [
   "test/chaos/**/*.test.ts",
   "test/checkpoint/faults.test.ts",
   "test/trainer/live/layouts.test.ts",
+  "test/trainer/live/invariant.test.ts",
   "test/trainer/live/recovery.test.ts",
   "test/trainer/live/rollouts.test.ts",
   "test/examples/post-training.test.ts",

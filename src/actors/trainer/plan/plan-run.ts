@@ -21,6 +21,7 @@ import type { BatchRequest, OpenedData, RankPlan, RunSchedule, SavingRules } fro
 import { optionError } from "../option-error.ts";
 import { plannedSteps, recipeIn } from "../resume/recipe.ts";
 import type { Resumed, Start } from "../resume/start.ts";
+import { checkInvariant } from "./check-invariant.ts";
 
 /** The plan of a run, complete before any of its actors is spawned. Plain data. */
 export interface RunPlan {
@@ -185,6 +186,7 @@ export function dryRun(
   const { source, vocabSize: numTokens } = data.facts;
   if (vocabSize !== undefined && numTokens !== undefined)
     checkVocabulary({ source, vocabSize: numTokens }, vocabSize);
+  if (settings.precision.invariant) checkInvariant(model);
   const optimizers = optimizersOf(job, model, config);
   const schedules = schedulesOf(job, optimizers, config, data.facts);
   parallel.checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
