@@ -19,7 +19,6 @@ export {
   streamOrder,
 } from "./device.ts";
 export { arrayFor, type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
-export * from "./invariance.ts";
 export * from "./memory/memory.ts";
 export * from "./memory/meter.ts";
 export * from "./memory/paged.ts";

@@ -18,7 +18,7 @@ const layouts: readonly (readonly [string, RuntimeOptions])[] = [
   ["recomputed blocks", { ranks: 1, recompute: true }],
 ];
 
-/** What was written, as a batch of texts padded on the right. */
+/** The texts as a batch, padded on the right. */
 function batchOf(texts: readonly GeneratedText[]) {
   const longest = Math.max(...texts.map(({ sequence }) => sequence.length));
   const padded = (row: readonly number[], end: number) => [
