@@ -9,6 +9,7 @@ const slow = [
   "test/trainer/live/frozen.test.ts",
   "test/trainer/live/layouts.test.ts",
   "test/trainer/live/load.test.ts",
+  "test/trainer/live/invariant.test.ts",
   "test/trainer/live/recovery.test.ts",
   "test/trainer/live/rollouts.test.ts",
   "test/examples/post-training.test.ts",

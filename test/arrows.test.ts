@@ -81,7 +81,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "library/export": ["library/convert", "library/deltas", "library/protobuf"],
   "library/convert": ["library/checkpoint", "library/models"],
   "library/deltas": ["library/models", "library/checkpoint"],
-  "library/models": ["compute/nn"],
+  "library/models": ["compute/nn", "compute/objectives"],
   "library/checkpoint": ["compute/tensor", "runtime/process-mark"],
   "library/data": ["compute/tensor", "compute/batch-ramp"],
   "library/metrics": [],

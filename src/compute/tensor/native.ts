@@ -82,6 +82,8 @@ export interface Native {
   gradEnabled(): boolean;
   /** Takes the dtype's number, negative for none; returns this thread's previous one. */
   setAutocast(dtype: number): number;
+  /** Returns this thread's previous one. */
+  setInvariant(invariant: boolean): boolean;
   requiresGrad(handle: number): boolean;
   requiresGrad_(handle: number, flag: boolean): void;
   gradOf(handle: number): number;
