@@ -144,24 +144,12 @@ function* directions(
         });
       } else {
         const [rows, columns] = factored.of(piece.parameter.name, factors);
-        const rowMeans = averaged(
-          stretch,
-          "exp_avg_sq_row",
-          place.rowBegin,
-          rows,
-          matrices.columns,
-          beta2,
-          spec,
-        );
-        const columnMeans = averaged(
-          stretch,
-          "exp_avg_sq_col",
-          place.columnBegin,
-          columns,
-          matrices.rows,
-          beta2,
-          spec,
-        );
+        const towards = (state: string, begin: number, sums: readonly number[], length: number) => {
+          const means = sums.map((sum) => sum / length + spec.eps[0]);
+          return scope(() => averaged(stateTensor(stretch, state).narrow(0, begin, sums.length), means, beta2));
+        };
+        const rowMeans = towards("exp_avg_sq_row", place.rowBegin, rows, matrices.columns);
+        const columnMeans = towards("exp_avg_sq_col", place.columnBegin, columns, matrices.rows);
         scope(() => {
           const shape = [matrices.count, matrices.rows, matrices.columns];
           const ofRows = tensor(rowFactors(rowMeans, matrices));
@@ -176,24 +164,11 @@ function* directions(
 }
 
 /** Moves a state of means towards those of this step. @returns the state, which float32 holds */
-function averaged(
-  stretch: OwnedStretch,
-  kind: string,
-  begin: number,
-  sums: readonly number[],
-  length: number,
-  beta2: number,
-  spec: AdafactorSpec,
-): Float32Array {
-  return scope(() => {
-    const state = stateTensor(stretch, kind).narrow(0, begin, sums.length);
-    const before = state.toTypedArray() as Float32Array;
-    const after = before.map(
-      (mean, index) => beta2 * mean + (1 - beta2) * (sums[index]! / length + spec.eps[0]),
-    );
-    state.copy_(tensor(after));
-    return after;
-  });
+function averaged(state: Tensor, means: readonly number[], beta2: number): Float32Array {
+  const before = state.toTypedArray() as Float32Array;
+  const after = before.map((mean, index) => beta2 * mean + (1 - beta2) * means[index]!);
+  state.copy_(tensor(after));
+  return after;
 }
 
 /** 1 / √(row mean / mean of the row means), matrix by matrix. */

@@ -27,10 +27,7 @@ const definitions = [
 /** Names of all tasks. */
 export const taskNames: readonly string[] = definitions.map(nameOf);
 
-/**
- * @param name - as in Rapidformer
- * @throws {TroupeError} `MODEL_TASK` with the nearest name
- */
+/** @throws {TroupeError} `MODEL_TASK` with the nearest name */
 export function taskNamed(name: string): AnyTask {
   const found = definitions.find((task) => nameOf(task) === name);
   if (found !== undefined) return found;

@@ -1,6 +1,7 @@
 import { constants } from "node:buffer";
 import { availableParallelism } from "node:os";
 import { TroupeError } from "../../../errors/index.ts";
+import { mapInPool } from "../map-in-pool.ts";
 import type { TokenArray } from "../tokenizers/token-dtype.ts";
 import type { Tokenizer } from "../tokenizers/tokenizer.ts";
 import { cutText } from "./cut-text.ts";
@@ -12,7 +13,7 @@ const partCharacters = 1 << 19;
 
 /**
  * Encodes `files` in order and yields tokens in parts, as if the text had been encoded at once. Byte-pair encoding of a
- * large text runs in a pool of worker threads, at most two parts per thread in flight.
+ * large text runs in a pool of worker threads.
  * @throws {TroupeError} errors of reading and `Tokenizer.encode`; `DATA_TOO_LARGE` when the text must be encoded in one
  * piece and does not fit in one string
  */
@@ -28,34 +29,17 @@ export async function* encodeText(
   if (tokenizer.legalCuts === "nowhere" && sizeBytes > constants.MAX_STRING_LENGTH) throw tooLarge(sizeBytes);
   const parts = cutText(readText(files), tokenizer.legalCuts, partCharacters);
   const pooled = tokenizer.legalCuts === "before-whitespace" && sizeBytes >= minPooledBytes;
-  if (pooled) yield* encodeInPool(parts, tokenizer);
-  else for await (const part of parts) yield tokenizer.encode(part);
-}
-
-async function* encodeInPool(parts: AsyncIterable<string>, tokenizer: Tokenizer): AsyncGenerator<TokenArray> {
-  const numThreads = Math.min(availableParallelism(), 16);
-  const { Piscina } = await import("piscina");
-  const pool = new Piscina<string, TokenArray>({
-    filename: new URL("./encode-worker.ts", import.meta.url).href,
-    // Threads that block in Atomics.wait hold up the teardown of an addon loaded in the process.
-    atomics: "async",
-    minThreads: numThreads,
-    maxThreads: numThreads,
-    workerData: { spec: tokenizer.spec },
-  });
-  const inFlight: Promise<TokenArray>[] = [];
-  try {
-    for await (const part of parts) {
-      const encoded = pool.run(part);
-      // It may never be awaited; the first failure is reported.
-      encoded.catch(() => {});
-      inFlight.push(encoded);
-      if (inFlight.length >= 2 * numThreads) yield await (inFlight.shift() as Promise<TokenArray>);
-    }
-    for (const encoded of inFlight) yield await encoded;
-  } finally {
-    await pool.destroy();
+  if (!pooled) {
+    for await (const part of parts) yield tokenizer.encode(part);
+    return;
   }
+  const filename = new URL("./encode-worker.ts", import.meta.url).href;
+  const options = {
+    filename,
+    workerData: { spec: tokenizer.spec },
+    numThreads: Math.min(availableParallelism(), 16),
+  };
+  for await (const { result } of mapInPool<string, TokenArray>(parts, options)) yield result;
 }
 
 function tooLarge(sizeBytes: number): TroupeError {

@@ -1,7 +1,7 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { BertEmbeddings, positionsFromZero } from "../bert/encoder.ts";
-import { initOf, linear, selfAttention } from "../encoder-parts.ts";
+import { linear, selfAttention } from "../encoder-parts.ts";
 import { firstOf } from "../heads/index.ts";
 import type { EncoderBatch } from "../task-model.ts";
 import { checkTokenIds } from "../token-ids.ts";
@@ -49,7 +49,7 @@ class AlbertLayer extends nn.Module {
     const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
     this.full_layer_layer_norm = new nn.LayerNorm(width, config.layer_norm_eps);
     this.attention = new AlbertAttention(config);
-    this.ffn = new nn.Linear(width, inner, { init: initOf(config), biasInit: nn.zeros, activation });
+    this.ffn = linear(width, inner, config, { activation });
     this.ffn_output = linear(inner, width, config);
   }
 
@@ -122,9 +122,7 @@ export class AlbertModel extends nn.Module {
     const { hidden_size: width } = config;
     this.embeddings = new BertEmbeddings(config, config.embedding_size);
     this.encoder = new AlbertTransformer(config);
-    this.pooler = options.pooled
-      ? new nn.Linear(width, width, { init: initOf(config), biasInit: nn.zeros, activation: "tanh" })
-      : null;
+    this.pooler = options.pooled ? linear(width, width, config, { activation: "tanh" }) : null;
     this.#config = config;
   }
 

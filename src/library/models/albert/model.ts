@@ -1,8 +1,8 @@
-import { LayerNorm, Linear, type Parameter, zeros } from "../../../compute/nn/index.ts";
+import { LayerNorm, type Linear, type Parameter } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { encoderNaming } from "../bert/config.ts";
 import { configJsonOf } from "../config-fields.ts";
-import { initOf } from "../encoder-parts.ts";
+import { linear } from "../encoder-parts.ts";
 import { ofFamily } from "../of-family.ts";
 import {
   MaskedLanguageModel,
@@ -25,7 +25,7 @@ class AlbertPredictions extends WordHead {
     const { hidden_size, embedding_size: width, hidden_act: activation } = config;
     super(config, width, embedding);
     this.LayerNorm = new LayerNorm(width, config.layer_norm_eps);
-    this.dense = new Linear(hidden_size, width, { init: initOf(config), biasInit: zeros, activation });
+    this.dense = linear(hidden_size, width, config, { activation });
   }
 
   protected override features(hidden: Tensor): Tensor {

@@ -1,6 +1,6 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { initOf, linear } from "../encoder-parts.ts";
+import { linear } from "../encoder-parts.ts";
 import { type HeadConfig, WordHead } from "../text-encoder/index.ts";
 
 type WordHeadConfig = HeadConfig & { readonly hidden_act: nn.ActivationName };
@@ -12,7 +12,7 @@ class Transform extends nn.Module {
   constructor(config: WordHeadConfig) {
     super();
     const { hidden_size: width, hidden_act: activation } = config;
-    this.dense = new nn.Linear(width, width, { init: initOf(config), biasInit: nn.zeros, activation });
+    this.dense = linear(width, width, config, { activation });
     this.LayerNorm = new nn.LayerNorm(width, config.layer_norm_eps);
   }
 

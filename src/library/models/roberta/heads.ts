@@ -1,7 +1,7 @@
-import { Dropout, LayerNorm, Linear, Module, type Parameter, zeros } from "../../../compute/nn/index.ts";
+import { Dropout, LayerNorm, type Linear, Module, type Parameter } from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
-import { initOf, linear } from "../encoder-parts.ts";
+import { linear } from "../encoder-parts.ts";
 import { type HeadConfig, WordHead } from "../text-encoder/index.ts";
 
 /** RoBERTa's head for masked words. */
@@ -13,7 +13,7 @@ export class RobertaLMHead extends WordHead {
   constructor(config: HeadConfig, embedding: Parameter) {
     const { hidden_size: width, layer_norm_eps } = config;
     super(config, width, embedding);
-    this.dense = new Linear(width, width, { init: initOf(config), biasInit: zeros, activation: "gelu" });
+    this.dense = linear(width, width, config, { activation: "gelu" });
     this.layer_norm = new LayerNorm(width, layer_norm_eps);
   }
 
@@ -31,7 +31,7 @@ export class RobertaClassificationHead extends Module {
   constructor(config: HeadConfig, dropout: number) {
     super();
     const { hidden_size: width } = config;
-    this.dense = new Linear(width, width, { init: initOf(config), biasInit: zeros, activation: "tanh" });
+    this.dense = linear(width, width, config, { activation: "tanh" });
     this.dropout = new Dropout(dropout);
     this.out_proj = linear(width, numLabels(config), config);
   }

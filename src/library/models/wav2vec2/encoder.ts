@@ -1,9 +1,10 @@
 import * as nn from "../../../compute/nn/index.ts";
 import { arange, type Tensor } from "../../../compute/tensor/index.ts";
+import { linear } from "../encoder-parts.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
 import { SpeechAdapter } from "./adapter.ts";
 import { hasMaskVector, type SpeechConfig } from "./config.ts";
-import { FeatureExtractor, FeatureProjection, linear, numFrames } from "./features.ts";
+import { FeatureExtractor, FeatureProjection, numFrames } from "./features.ts";
 import { SpecAugment } from "./spec-augment.ts";
 
 // B recordings, N samples, T frames, D width.
@@ -46,9 +47,8 @@ class FeedForward extends nn.Module {
   constructor(config: SpeechConfig) {
     super();
     const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
-    const init = nn.normal(0, config.initializer_range);
     this.intermediate_dropout = new nn.Dropout(config.activation_dropout);
-    this.intermediate_dense = new nn.Linear(width, inner, { init, biasInit: nn.zeros, activation });
+    this.intermediate_dense = linear(width, inner, config, { activation });
     this.output_dense = linear(inner, width, config);
     this.output_dropout = new nn.Dropout(config.hidden_dropout);
   }
@@ -67,9 +67,8 @@ class LanguageAdapter extends nn.Module {
 
   constructor(width: number, inner: number, config: SpeechConfig) {
     super();
-    const init = nn.normal(0, config.initializer_range);
     this.norm = new nn.LayerNorm(width);
-    this.linear_1 = new nn.Linear(width, inner, { init, biasInit: nn.zeros, activation: "relu" });
+    this.linear_1 = linear(width, inner, config, { activation: "relu" });
     this.linear_2 = linear(inner, width, config);
   }
 
