@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { framesOf, ownFrames, TroupeError } from "../../errors/index.ts";
 import { describeError, reportError } from "../../job/events/index.ts";
+import { addChatCommand } from "./chat.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
@@ -20,7 +21,7 @@ export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as co
 
 /**
  * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`,
- * `troupe export FOLDER`, `troupe generate FOLDER`, `troupe serve JOB`, `troupe preprocess`, `troupe doctor`.
+ * `troupe export FOLDER`, `troupe generate FOLDER`, `troupe chat FOLDER`, `troupe serve JOB`, `troupe preprocess`, `troupe doctor`.
  * @param args - the arguments after the program's name
  * @returns the exit code, once everything that it started has ended
  */
@@ -41,6 +42,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addDashboardCommand(program);
   addExportCommand(program);
   addGenerateCommand(program);
+  addChatCommand(program);
   addServeCommand(program);
   addPreprocessCommand(program);
   addDoctorCommand(program);
