@@ -518,7 +518,7 @@ export class Conductor {
     }
     this.#reviewedSteps.reach(step);
     this.#warnOfUneven(step, done.ranks);
-    this.#tellUnrecorded(step, done.ranks);
+    this.#tellPrograms(step, done.ranks);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
   }
 
@@ -530,8 +530,14 @@ export class Conductor {
     emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
   }
 
-  #tellUnrecorded(step: number, ranks: readonly RankStepped[]): void {
+  #tellPrograms(step: number, ranks: readonly RankStepped[]): void {
     const { control, emit } = this.#options;
+    for (const program of ranks.flatMap((rank) => rank.programs ?? [])) {
+      const { block, ...text } = program;
+      const key = JSON.stringify(text);
+      if (!control.recorded.has(key)) emit({ kind: "block.recorded", step, ...program });
+      control.recorded.add(key);
+    }
     for (const { block, reason, line } of ranks.flatMap((rank) => rank.unrecorded ?? [])) {
       if (control.unrecorded.has(reason)) continue;
       control.unrecorded.add(reason);
