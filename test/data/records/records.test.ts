@@ -97,14 +97,14 @@ describe("records", () => {
 
   it.each(["gzip", "over HTTP"] as const)("are the same, packed or far away: %s", async (way) => {
     const [lines, tar] = [
-      write(`b ${way}.jsonl`, linesOf(0, 2_000)),
-      write(`b ${way}.tar`, tarOfNumbers(0, 2_000)),
+      write(`b ${way}.jsonl`, linesOf(0, 400)),
+      write(`b ${way}.tar`, tarOfNumbers(0, 400)),
     ];
     const expected = await allOf(await openRecords([lines, tar], how({ blockBytes: 3_000 })));
     if (way === "gzip") {
       const packed = [
-        write("b.jsonl.gz", gzipSync(linesOf(0, 2_000))),
-        write("b.tgz", gzipSync(tarOfNumbers(0, 2_000))),
+        write("b.jsonl.gz", gzipSync(linesOf(0, 400))),
+        write("b.tgz", gzipSync(tarOfNumbers(0, 400))),
       ];
       for (let time = 0; time < 2; time++)
         expect(await allOf(await openRecords(packed, how({ blockBytes: 3_000 })))).toEqual(expected);
@@ -216,7 +216,10 @@ describe("records", () => {
   it("are each read once an epoch, in an order that seed and position alone decide, mixed beyond their blocks", async () => {
     const paths = [0, 1, 2].map((file) => write(`f${file}.jsonl`, linesOf(file * 400, (file + 1) * 400)));
     const open = () =>
-      openRecords(paths, how({ blockBytes: 1_000, window: 5, map: ({ number }) => number as number }));
+      openRecords(
+        paths,
+        how({ blockBytes: 1_000, windowBytes: 5_000, map: ({ number }) => number as number }),
+      );
     const datasetOf = async (seed: number) =>
       sampleDataset({
         facts: { source: "numbers" },
@@ -262,8 +265,8 @@ describe("records", () => {
       code: "DATA_MISSING",
     });
     await expect(openRecords(empty, { blockbytes: 1 } as never)).rejects.toThrow("blockBytes");
-    await expect(openRecords(empty, how({ window: 0 }))).rejects.toThrow(
-      "window to be a whole number from 1 on, got 0",
+    await expect(openRecords(empty, how({ windowBytes: 0 }))).rejects.toThrow(
+      "windowBytes to be a whole number from 1 on, got 0",
     );
     await expect(openRecords(empty, how({ columns: "a" }))).rejects.toThrow(
       "columns as NAME=COLUMN,NAME=COLUMN",

@@ -3,18 +3,28 @@ import type { Awaitable } from "../dataset.ts";
 /** The most blocks that are read at once. */
 const MOST_AT_ONCE = 16;
 
+/** Options of {@link BlockCache}. */
+export interface BlockCacheOptions<T> {
+  readonly read: (block: number) => Awaitable<T>;
+  readonly sizeOf: (block: number) => number;
+  readonly mostBytes: number;
+}
+
 /** Blocks that were read lately, each read once however many ask for it. */
 export class BlockCache<T> {
   readonly #read: (block: number) => Awaitable<T>;
-  readonly #most: number;
+  readonly #sizeOf: (block: number) => number;
+  readonly #mostBytes: number;
+  #numBytes = 0;
   readonly #kept = new Map<number, Promise<T> | { readonly value: T }>();
   readonly #waiting: (() => void)[] = [];
   #numReading = 0;
 
-  /** @param most - blocks kept; of more the one that was longest not used is dropped */
-  constructor(read: (block: number) => Awaitable<T>, most: number) {
+  /** Keeps at most `mostBytes` of blocks; of more, those that were longest not used are dropped. */
+  constructor({ read, sizeOf, mostBytes }: BlockCacheOptions<T>) {
     this.#read = read;
-    this.#most = most;
+    this.#sizeOf = sizeOf;
+    this.#mostBytes = mostBytes;
   }
 
   /** Returns a block, at once if it was read before. Asking again after an error tries again. */
@@ -27,12 +37,21 @@ export class BlockCache<T> {
     }
     const reading = this.#take(block);
     this.#kept.set(block, reading);
+    this.#numBytes += this.#sizeOf(block);
+    for (const [oldest] of this.#kept) {
+      if (this.#numBytes <= this.#mostBytes || oldest === block) break;
+      this.#drop(oldest);
+    }
     reading.then(
       (value) => this.#kept.get(block) === reading && this.#kept.set(block, { value }),
-      () => this.#kept.get(block) === reading && this.#kept.delete(block),
+      () => this.#kept.get(block) === reading && this.#drop(block),
     );
-    if (this.#kept.size > this.#most) this.#kept.delete(this.#kept.keys().next().value as number);
     return reading;
+  }
+
+  #drop(block: number): void {
+    this.#kept.delete(block);
+    this.#numBytes -= this.#sizeOf(block);
   }
 
   async #take(block: number): Promise<T> {

@@ -7,108 +7,111 @@ export interface BlockPlace {
   readonly row: number;
 }
 
-/** The order of an epoch. */
-interface Epoch {
-  /** The blocks in their order. */
-  readonly blocks: Uint32Array;
-  /** For each window, the position after its last record. */
-  readonly ends: Float64Array;
+/** A block's size, for its order. */
+export interface BlockSize {
+  readonly numRecords: number;
+  /** In memory. */
+  readonly sizeBytes: number;
 }
 
-/** The most epochs kept: the present one and the next. */
+/** Neighbouring blocks of an epoch, whose records are mixed. */
+interface Window {
+  /** Its number in the epoch. */
+  readonly number: number;
+  readonly blocks: Uint32Array;
+  /** Positions of its first record and after its last. */
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** The most epochs whose windows are kept: the present one and the next. */
 const EPOCHS_KEPT = 2;
 /** Keeps these draws apart from those of `permute`, whose rounds have smaller numbers. */
 const OF_BLOCKS = 64;
 
+/** Options of {@link BlockOrder}. */
+export interface BlockOrderOptions {
+  /** A window ends with the block that reaches so many bytes. */
+  readonly windowBytes: number;
+  readonly seed: number;
+  readonly isShuffled: boolean;
+}
+
 /**
  * The order in which the records of blocks are read. Each epoch has every record once: blocks are shuffled, and then the records
- * within each window of so many neighbouring blocks. It is a pure function of the seed, the epoch and the sizes of the blocks.
+ * within each window of neighbouring blocks. It is a pure function of the seed, the epoch and the sizes of the blocks.
  */
 export class BlockOrder {
-  readonly #counts: readonly number[];
-  readonly #window: number;
-  readonly #seed: number;
-  readonly #isShuffled: boolean;
-  readonly #epochs = new Map<number, Epoch>();
+  readonly #sizes: readonly BlockSize[];
+  readonly #options: BlockOrderOptions;
+  readonly #epochs = new Map<number, readonly Window[]>();
   /** Records in an epoch. */
   readonly length: number;
 
-  /** @param counts - records of each block @param window - blocks of which the records are mixed */
-  constructor(
-    counts: readonly number[],
-    {
-      window,
-      seed,
-      isShuffled,
-    }: { readonly window: number; readonly seed: number; readonly isShuffled: boolean },
-  ) {
-    this.#counts = counts;
-    this.#window = window;
-    this.#seed = seed;
-    this.#isShuffled = isShuffled;
-    this.length = counts.reduce((sum, count) => sum + count, 0);
+  constructor(sizes: readonly BlockSize[], options: BlockOrderOptions) {
+    this.#sizes = sizes;
+    this.#options = options;
+    this.length = sizes.reduce((sum, { numRecords }) => sum + numRecords, 0);
   }
 
   /** The record at `position` of the endless sequence of epochs. */
   at(position: number): BlockPlace {
-    const { epoch, blocks, number, begin, end } = this.#windowAt(position);
-    const inEpoch = position - epoch * this.length;
-    const size = end - begin;
-    const shuffle = epoch * Math.ceil(this.#counts.length / this.#window) + number;
-    let row = this.#isShuffled ? permute(inEpoch - begin, size, this.#seed, shuffle) : inEpoch - begin;
+    const { seed, isShuffled } = this.#options;
+    const epoch = Math.floor(position / this.length);
+    const { blocks, number, begin, end } = this.#windowAt(position);
+    const place = position - epoch * this.length - begin;
+    // Each window has a shuffle of its own: a window has at least one block.
+    const shuffle = epoch * this.#sizes.length + number;
+    let row = isShuffled ? permute(place, end - begin, seed, shuffle) : place;
     for (const block of blocks) {
-      const count = this.#counts[block] as number;
-      if (row < count) return { block, row };
-      row -= count;
+      const { numRecords } = this.#sizes[block] as BlockSize;
+      if (row < numRecords) return { block, row };
+      row -= numRecords;
     }
     throw new Error(`[data] position ${position} is in no block`);
   }
 
-  /** The blocks from which the window after that of `position` is read, as many as the share of the present one that is read. */
-  ahead(position: number): readonly number[] {
-    const { epoch, blocks, begin, end } = this.#windowAt(position);
-    const share = (position - epoch * this.length - begin + 1) / (end - begin);
-    const next = this.#windowAt(epoch * this.length + end).blocks;
-    return [...next.slice(0, Math.ceil(share * blocks.length))];
+  /** The blocks of the window after that of `position`, as large a share of them as was read of the present one. */
+  ahead(position: number): Uint32Array {
+    const { begin, end } = this.#windowAt(position);
+    const first = Math.floor(position / this.length) * this.length;
+    const { blocks } = this.#windowAt(first + end);
+    return blocks.subarray(0, Math.ceil((blocks.length * (position - first - begin + 1)) / (end - begin)));
   }
 
-  #windowAt(position: number) {
+  #windowAt(position: number): Window {
     const epoch = Math.floor(position / this.length);
-    const { blocks, ends } = this.#epoch(epoch);
+    const windows = this.#windows(epoch);
     const place = position - epoch * this.length;
-    let [low, high] = [0, ends.length - 1];
+    let [low, high] = [0, windows.length - 1];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((ends[middle] as number) > place) high = middle;
+      if ((windows[middle] as Window).end > place) high = middle;
       else low = middle + 1;
     }
-    const begin = low === 0 ? 0 : (ends[low - 1] as number);
-    const first = low * this.#window;
-    return {
-      epoch,
-      number: low,
-      begin,
-      end: ends[low] as number,
-      blocks: blocks.subarray(first, first + this.#window),
-    };
+    return windows[low] as Window;
   }
 
-  #epoch(number: number): Epoch {
-    const known = this.#epochs.get(number);
+  #windows(epoch: number): readonly Window[] {
+    const known = this.#epochs.get(epoch);
     if (known !== undefined) return known;
-    const blocks = Uint32Array.from(this.#counts, (_, block) => block);
-    if (this.#isShuffled) shuffle(blocks, this.#seed, number);
-    const ends = new Float64Array(Math.ceil(blocks.length / this.#window));
-    let end = 0;
+    const { windowBytes, seed, isShuffled } = this.#options;
+    const blocks = Uint32Array.from(this.#sizes, (_, block) => block);
+    if (isShuffled) shuffle(blocks, seed, epoch);
+    const windows: Window[] = [];
+    let [first, begin, end, sizeBytes] = [0, 0, 0, 0];
     for (const [place, block] of blocks.entries()) {
-      end += this.#counts[block] as number;
-      ends[Math.floor(place / this.#window)] = end;
+      const size = this.#sizes[block] as BlockSize;
+      end += size.numRecords;
+      sizeBytes += size.sizeBytes;
+      if (sizeBytes < windowBytes && place + 1 < blocks.length) continue;
+      windows.push({ number: windows.length, blocks: blocks.subarray(first, place + 1), begin, end });
+      [first, begin, sizeBytes] = [place + 1, end, 0];
     }
-    const made = { blocks, ends };
-    this.#epochs.set(number, made);
+    this.#epochs.set(epoch, windows);
     const [oldest] = this.#epochs.keys();
     if (this.#epochs.size > EPOCHS_KEPT && oldest !== undefined) this.#epochs.delete(oldest);
-    return made;
+    return windows;
   }
 }
 

@@ -7,6 +7,8 @@ import type { RangedFile } from "./ranged-file.ts";
 export interface Block {
   readonly begin: number;
   readonly end: number;
+  /** About so many in memory, when it is read. */
+  readonly sizeBytes: number;
   /** Those that are left out not counted. */
   readonly numRecords: number;
   /** Places, among all records of the block, of those that are left out. */
@@ -83,6 +85,11 @@ export class BlockBuilder {
     if (end - this.#begin >= this.#blockBytes) this.cut();
   }
 
+  /** Adds a block that the file itself has. */
+  block(block: Block): void {
+    if (block.numRecords > 0) this.#blocks.push(block);
+  }
+
   /** Leaves out bytes that no block is to hold, such as a record that is too long. @throws as {@link add} */
   skip(refusal: TroupeError): void {
     this.#note(refusal);
@@ -92,7 +99,8 @@ export class BlockBuilder {
   /** Ends the present block. */
   cut(): void {
     const [numRecords, leftOut] = [this.#numRecords, this.#leftOut];
-    if (numRecords > 0) this.#blocks.push({ begin: this.#begin, end: this.#end, numRecords, leftOut });
+    const [begin, end] = [this.#begin, this.#end];
+    if (numRecords > 0) this.#blocks.push({ begin, end, sizeBytes: end - begin, numRecords, leftOut });
     this.#numRecords = 0;
     this.#leftOut = [];
   }

@@ -3,13 +3,7 @@ import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
 import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
-import {
-  type Block,
-  BlockBuilder,
-  type BuilderOptions,
-  type FileBlocks,
-  type RecordFormat,
-} from "./block.ts";
+import { BlockBuilder, type BuilderOptions, type FileBlocks, type RecordFormat } from "./block.ts";
 import { formatOf, openPlace } from "./places.ts";
 import type { RangedFile } from "./ranged-file.ts";
 import { packingOf, UnpackedFile } from "./unpacked-file.ts";
@@ -65,42 +59,46 @@ export async function openBlocks(place: string, options: IndexOptions): Promise<
   return { file, format, found };
 }
 
+/** {@link Block} with less text. */
+type KeptBlock = readonly [
+  begin: number,
+  end: number,
+  sizeBytes: number,
+  numRecords: number,
+  ...leftOut: number[],
+];
+
+/** {@link FileBlocks} with less text. */
+type KeptBlocks = Omit<FileBlocks, "blocks"> & { readonly blocks: readonly KeptBlock[] };
+
 async function readKept(path: string): Promise<FileBlocks | undefined> {
   try {
     const kept = parseBoundedJson(await readBoundedText(path, maxFileBytes.tokenizer)) as KeptBlocks;
-    const { blocks, sum, numBad, bad } = kept;
-    return {
-      blocks: blocks.map(([begin, end, numRecords, ...leftOut]) => ({ begin, end, numRecords, leftOut })),
-      sum,
-      numBad,
-      bad,
-    };
+    if (!kept.blocks.every((block) => block.length >= 4 && block.every(Number.isSafeInteger)))
+      return undefined;
+    const blocks = kept.blocks.map(([begin, end, sizeBytes, numRecords, ...leftOut]) => ({
+      ...{ begin, end, sizeBytes, numRecords, leftOut },
+    }));
+    return { ...kept, blocks };
   } catch {
     return undefined;
   }
 }
 
-/** {@link FileBlocks} with less text. */
-type KeptBlocks = Omit<FileBlocks, "blocks"> & {
-  readonly blocks: readonly (readonly [
-    begin: number,
-    end: number,
-    numRecords: number,
-    ...leftOut: number[],
-  ])[];
-};
-
 /** Others may keep the same list at the same time. That it cannot be kept costs the next run time alone. */
-async function keep(path: string, { blocks, ...found }: FileBlocks): Promise<void> {
-  const listed = blocks.map(({ begin, end, numRecords, leftOut }: Block) => [
-    begin,
-    end,
-    numRecords,
-    ...leftOut,
-  ]);
+async function keep(path: string, found: FileBlocks): Promise<void> {
+  const blocks = found.blocks.map(
+    ({ begin, end, sizeBytes, numRecords, leftOut }): KeptBlock => [
+      begin,
+      end,
+      sizeBytes,
+      numRecords,
+      ...leftOut,
+    ],
+  );
   const temporary = `${path}.tmp-${randomUUID()}`;
   try {
-    await writeFile(temporary, JSON.stringify({ blocks: listed, ...found }), { mode: 0o600 });
+    await writeFile(temporary, JSON.stringify({ ...found, blocks }), { mode: 0o600 });
     await rename(temporary, path);
   } catch {
     await rm(temporary, { force: true });

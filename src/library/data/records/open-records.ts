@@ -30,8 +30,8 @@ export interface RecordOptions<T> {
   readonly bad?: "refuse" | "leave-out";
   /** Bytes that are read at once. Default: 4 MiB. */
   readonly blockBytes?: number;
-  /** Blocks whose records are mixed when they are shuffled; twice as many are in memory. Default: 16. */
-  readonly window?: number;
+  /** Bytes of neighbouring blocks whose records are mixed when they are shuffled; twice as many are in memory. Default: 64 MiB. */
+  readonly windowBytes?: number;
   /** Folder for what was found in files and for unpacked ones. Default: `$TROUPE_CACHE`, else `troupe` in the user's cache folder. */
   readonly cacheDir?: string;
   /** The most bytes of unpacked files in that folder. Default: 64 GiB. */
@@ -45,7 +45,7 @@ const OPTIONS: NamesOf<RecordOptions<unknown>> = {
   map: true,
   bad: true,
   blockBytes: true,
-  window: true,
+  windowBytes: true,
   cacheDir: true,
   unpackedBytes: true,
   tell: true,
@@ -79,7 +79,13 @@ export async function openRecords<T = JsonRecord>(
   options: RecordOptions<T> = {},
 ): Promise<Records<T>> {
   checkOptions(options);
-  const { columns, bad = "refuse", blockBytes = 4 << 20, window = 16, unpackedBytes = 2 ** 36 } = options;
+  const {
+    columns,
+    bad = "refuse",
+    blockBytes = 4 << 20,
+    windowBytes = 64 << 20,
+    unpackedBytes = 2 ** 36,
+  } = options;
   const { tell = (line: string) => void process.stderr.write(`${line}\n`) } = options;
   const pick = columnPicker(columns);
   const cache = cacheFolder(options.cacheDir, "lists of records");
@@ -103,7 +109,7 @@ export async function openRecords<T = JsonRecord>(
   };
   await Promise.all(Array.from({ length: Math.min(FILES_AT_ONCE, places.length) }, work));
   progress.done();
-  const records = new FileRecords(files, { options, pick, window, tell });
+  const records = new FileRecords(files, { options, pick, windowBytes, tell });
   if (records.length > 0) return records;
   throw new TroupeError("DATA_EMPTY", {
     where: "data",
@@ -134,7 +140,7 @@ class FileRecords<T> implements Records<T> {
   readonly #cache: BlockCache<GoodRecords>;
   readonly #options: RecordOptions<T>;
   readonly #pick: PickColumns | undefined;
-  readonly #window: number;
+  readonly #windowBytes: number;
   readonly #tell: (line: string) => void;
   readonly #sums: readonly number[];
   readonly #refused = new Set<number>();
@@ -146,12 +152,12 @@ class FileRecords<T> implements Records<T> {
     {
       options,
       pick,
-      window,
+      windowBytes,
       tell,
     }: {
       readonly options: RecordOptions<T>;
       readonly pick: PickColumns | undefined;
-      readonly window: number;
+      readonly windowBytes: number;
       readonly tell: (line: string) => void;
     },
   ) {
@@ -174,9 +180,15 @@ class FileRecords<T> implements Records<T> {
     this.#sums = files.map(({ found }) => found.sum);
     this.#options = options;
     this.#pick = pick;
-    this.#window = window;
+    this.#windowBytes = windowBytes;
     this.#tell = tell;
-    this.#cache = new BlockCache((index) => this.#read(index), 2 * window);
+    const largest = this.#blocks.reduce((most, { block }) => Math.max(most, block.sizeBytes), 0);
+    this.#cache = new BlockCache({
+      read: (index) => this.#read(index),
+      sizeOf: (index) => (this.#blocks[index] as BlockInFile).block.sizeBytes,
+      // A window is larger by less than its last block.
+      mostBytes: 2 * (windowBytes + largest),
+    });
   }
 
   at(index: number): Awaitable<T> {
@@ -191,8 +203,9 @@ class FileRecords<T> implements Records<T> {
   indexAt(position: number, order: SampleOrder): number {
     const { seed, isShuffled } = order;
     if (this.#order?.of.seed !== seed || this.#order.of.isShuffled !== isShuffled) {
-      const counts = this.#blocks.map(({ block }) => block.numRecords);
-      this.#order = { of: order, order: new BlockOrder(counts, { window: this.#window, seed, isShuffled }) };
+      const sizes = this.#blocks.map(({ block }) => block);
+      const windowBytes = this.#windowBytes;
+      this.#order = { of: order, order: new BlockOrder(sizes, { windowBytes, seed, isShuffled }) };
       this.#ahead = -1;
     }
     const { block, row } = this.#order.order.at(position);
@@ -206,7 +219,7 @@ class FileRecords<T> implements Records<T> {
       .update(JSON.stringify([this.#sums, counts]))
       .digest("hex");
     const columns = this.#options.columns;
-    return { records, window: this.#window, ...(columns && { columns: JSON.stringify(columns) }) };
+    return { records, windowBytes: this.#windowBytes, ...(columns && { columns: JSON.stringify(columns) }) };
   }
 
   /** Begins to read a block of the next window where a batch reaches the same place in this one. */
@@ -284,10 +297,10 @@ function checkOptions<T>(options: RecordOptions<T>): void {
   };
   const unknown = unknownNames(options, OPTIONS);
   if (unknown !== undefined) refuse(unknown);
-  const { bad = "refuse", blockBytes = 1, window = 1, unpackedBytes = 1 } = options;
+  const { bad = "refuse", blockBytes = 1, windowBytes = 1, unpackedBytes = 1 } = options;
   if (bad !== "refuse" && bad !== "leave-out")
     refuse({ expected: 'bad to be "refuse" or "leave-out"', got: JSON.stringify(bad) });
-  for (const [name, value] of Object.entries({ blockBytes, window, unpackedBytes })) {
+  for (const [name, value] of Object.entries({ blockBytes, windowBytes, unpackedBytes })) {
     if (!(Number.isSafeInteger(value) && value >= 1))
       refuse({ expected: `${name} to be a whole number from 1 on`, got: `${value}` });
   }
