@@ -93,9 +93,9 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
       "`troupe generate` writes text",
     );
   const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? base);
-  const prompts = flags.prompt.map((prompt) =>
-    encode(prompt, tokenizer, task === "seq2seq_lm" ? endOf(config) : []),
-  );
+  const { eos_token_id: end } = config;
+  const ends = task === "seq2seq_lm" && typeof end === "number" ? [end] : [];
+  const prompts = flags.prompt.map((prompt) => encode(prompt, tokenizer, ends));
   const model = models.autoModel(task, models.configOfFile(config));
   if (adapter !== undefined) applyDelta(model, deltaFrom(adapter));
   const entries = new Map(folder.names.map((name) => [name, folder.entry(name)]));
@@ -119,11 +119,6 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   } finally {
     dematerialize(model);
   }
-}
-
-/** The tokens that end an encoder's text. */
-function endOf({ eos_token_id: end }: Readonly<Record<string, unknown>>): readonly number[] {
-  return typeof end === "number" ? [end] : [];
 }
 
 function encode(prompt: string, tokenizer: Tokenizer | undefined, end: readonly number[]): number[] {

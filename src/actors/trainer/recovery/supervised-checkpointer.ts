@@ -1,5 +1,4 @@
 import type { CheckpointSettings } from "../../../job/options/index.ts";
-import type { KeepRule } from "../../../library/checkpoint/index.ts";
 import type { ActorRef, ActorSystem } from "../../../runtime/index.ts";
 import { actorModules } from "../../index.ts";
 import type { CheckpointerInit, CheckpointerProtocol } from "../../protocols/index.ts";
@@ -19,7 +18,8 @@ export async function superviseCheckpointer(
   { dir, keepLast, keepEverySteps }: CheckpointSettings,
   hold: string | undefined,
 ): Promise<ActorRef<CheckpointerProtocol>> {
-  const keep = keepLast === undefined ? undefined : keepRule(keepLast, keepEverySteps);
+  const also = keepEverySteps !== undefined && { every: keepEverySteps };
+  const keep = keepLast === undefined ? undefined : { last: keepLast, ...also };
   const supervisor = await system.supervise({
     name: `${prefix}saving`,
     strategy: "one_for_one",
@@ -38,8 +38,4 @@ export async function superviseCheckpointer(
     onEscalate: () => {},
   });
   return supervisor.ref<CheckpointerProtocol>(prefix + CHECKPOINTER);
-}
-
-function keepRule(last: number, every: number | undefined): KeepRule {
-  return every === undefined ? { last } : { last, every };
 }
