@@ -9,7 +9,6 @@ import {
   type ActorInspection,
   type ActorRef,
   type ActorSystem,
-  fromFailure,
   type RuntimeEvent,
   systemClock,
 } from "../../runtime/index.ts";
@@ -178,12 +177,7 @@ export class Run {
   /** Reports to other hosts how the run has ended, so that they exit with the same code. */
   endedBy(signal: NodeJS.Signals | undefined, { steps, saveError }: RunResult): void {
     if (saveError !== undefined)
-      this.#failure = fromFailure({
-        name: "TroupeError",
-        code: "CHECKPOINT_SAVE_FAILED",
-        message: saveError.message,
-        fields: {},
-      });
+      this.#failure = new TroupeError("CHECKPOINT_SAVE_FAILED", { relayed: saveError.message });
     else if (signal !== undefined)
       this.#failure = interrupted(
         `${signal} after step ${steps}, whose state is saved`,
