@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
-import { saveHuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
-import { loadTokenizer } from "../../src/library/data/index.ts";
+import { openStorage, saveHuggingFaceFolder, writeCheckpoint } from "../../src/library/checkpoint/index.ts";
+import { loadTokenizer, tokenizerFromSpec } from "../../src/library/data/index.ts";
 import { exportModel } from "../../src/library/export/index.ts";
 import { autoModel, type Task, weightBytes } from "../../src/library/models/index.ts";
 import { miniGpt2 } from "../data/mini-gpt2.ts";
@@ -23,6 +23,8 @@ afterAll(() => rm(place, { recursive: true }));
 
 type Files = Readonly<Record<string, string | object>>;
 
+const gpt2 = { model_type: "gpt2", n_embd: 8, n_layer: 1, n_head: 1, n_positions: 64 };
+
 /** Exports a small model with files of a tokenizer. @returns its folder, and the file */
 async function exported(
   name: string,
@@ -32,7 +34,7 @@ async function exported(
 ): Promise<{ readonly folder: string; readonly path: string }> {
   const folder = join(place, name);
   await mkdir(folder);
-  const fields = { model_type: "gpt2", n_embd: 8, n_layer: 1, n_head: 1, n_positions: 64, ...config };
+  const fields = "model_type" in config ? config : { ...gpt2, ...config };
   const model = autoModel(task, { ...fields, vocab_size: numWords });
   materialize(model, { seed: 1 });
   await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
@@ -168,6 +170,45 @@ describe("llama.cpp makes the same tokens of texts", () => {
     expect(tokenizer.ggml.pre).toBe(name);
   });
 
+  it.skipIf(data === undefined).each([true, false])(
+    "by BERT's vocabulary, lowercase: %s",
+    async (lowercase) => {
+      const words = readFileSync(join(data ?? "", "vocab/bert-base-uncased-vocab.txt"), "utf8");
+      const files = { "vocab.txt": words, "tokenizer_config.json": { do_lower_case: lowercase } };
+      const config = {
+        model_type: "bert",
+        hidden_size: 8,
+        num_attention_heads: 1,
+        num_hidden_layers: 1,
+        intermediate_size: 8,
+      };
+      const numWords = words.trimEnd().split("\n").length;
+      const { folder, path } = await exported(`bert-${lowercase}`, numWords, files, {
+        task: "masked_lm",
+        config,
+      });
+      await sameTokens(folder, path);
+    },
+  );
+
+  it.each([{ kind: "byte" }, { kind: "character", characters: "\n abcdefgü中😀." }] as const)(
+    "by a run's own tokenizer, of kind $kind",
+    async (tokenizer) => {
+      const own = tokenizerFromSpec(tokenizer);
+      const run = join(place, `own-${tokenizer.kind}`);
+      const model = autoModel("causal_lm", { ...gpt2, vocab_size: own.vocabSize });
+      materialize(model, { seed: 1 });
+      const state = { step: 1, seed: 0, samplesConsumed: 0, job: null, tokenizer };
+      const content = { state, config: model.configJson, weights: weightBytes(model), optimizer: [] };
+      await writeCheckpoint(await openStorage(run), content);
+      dematerialize(model);
+      const { files } = await exportModel(run, `${run}-gguf`, { to: "gguf" });
+      await using file = await LlamaFile.open(join(`${run}-gguf`, files[0] ?? ""));
+      for (const text of ["abc üb", "中中a 😀\n.", "  "])
+        expect([...file.model.tokenize(text)]).toEqual([...own.encode(text)]);
+    },
+  );
+
   it("by LLaMA's SentencePiece, with a token for the beginning", async () => {
     const numWords = Object.keys(sentencePiece.model.vocab).length;
     const files = {
@@ -251,7 +292,7 @@ describe("a model that llama.cpp lacks is refused", () => {
     const opt = fileURLToPath(new URL("../golden/states/opt", import.meta.url));
     const made = exportModel(opt, join(place, "opt"), { to: "gguf" });
     await expect(made).rejects.toThrow(
-      /got model_type opt, for which it has no architecture \(--to onnx exports it\)/,
+      /got model_type opt, for which no architecture of llama.cpp is known \(--to onnx exports it\)/,
     );
   });
 

@@ -47,6 +47,15 @@ function tokenizerOf(numWords: number): string {
   });
 }
 
+/** A vocabulary of BERT's kind. */
+function bertWords(numWords: number): string[] {
+  const specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+  const letters = Array.from({ length: numWords - specials.length }, (_, id) =>
+    String.fromCodePoint(0x4e00 + id),
+  );
+  return [...specials, ...letters];
+}
+
 async function withTokenizer(folder: string): Promise<string> {
   const { vocab_size: numWords } = JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
   await writeFile(join(folder, "tokenizer.json"), tokenizerOf(numWords));
@@ -190,6 +199,37 @@ describe("llama.cpp computes what the model computes, and writes the tokens that
     const folder = join(place, basename(path));
     await cp(path, folder, { recursive: true });
     await compare(await withTokenizer(folder), /llama$/.test(path) ? 1e-5 : 1e-3);
+  });
+});
+
+describe.skipIf(golden === undefined)("llama.cpp computes what an encoder computes", () => {
+  const names = [
+    "bert-sequence-classification",
+    "roberta-sequence-classification",
+    "bert-pretraining",
+    "roberta-masked-lm",
+  ];
+  it.each(names)("for %s", async (name) => {
+    const folder = join(place, name);
+    await cp(join(golden ?? "", name), folder, { recursive: true });
+    await writeFile(join(folder, "vocab.txt"), bertWords(128).join("\n"));
+    const target = `${folder}-gguf`;
+    const { files, task } = await exportModel(folder, target, { to: "gguf", types: ["F32"] });
+    const { model } = await modelOf(folder);
+    await using file = await LlamaFile.open(join(target, files[0] ?? ""));
+    const tokens = [2, 7, 9, 33, 12, 55, 80, 3]; // [CLS] … [SEP]
+    const expected = scope(() =>
+      noGrad(() => {
+        const inputIds = tensor(tokens, { shape: [1, 8], dtype: "int64" });
+        const batch = { inputIds, attentionMask: inputIds.ne(0).to("int64") };
+        if (task === "sequence_classification")
+          return (model.forward(batch) as { logits: Tensor }).logits.toTypedArray() as Float32Array;
+        const states = (model as unknown as { encode(batch: object): Tensor }).encode(batch);
+        return states.mean([1]).toTypedArray() as Float32Array;
+      }),
+    );
+    expect(worst(await file.vector(tokens, expected.length), expected)).toBeLessThan(1e-4);
+    dematerialize(model);
   });
 });
 

@@ -27,8 +27,10 @@ interface LlamaContext {
   getSequence(): LlamaSequence;
 }
 
+/** Gives vectors of texts, or a classifier's scores: those that its public method cuts to one are read below it. */
 interface EmbeddingContext {
   getEmbeddingFor(tokens: readonly number[]): Promise<{ readonly vector: readonly number[] }>;
+  readonly _llamaContext: { readonly _ctx: { getEmbedding(numTokens: number, size: number): Float64Array } };
 }
 
 interface LlamaSequence {
@@ -48,6 +50,7 @@ const llama = await getLlama({ gpu: false, build: "never", logLevel: "error", ma
 export class LlamaFile implements AsyncDisposable {
   readonly model: LlamaModel;
   #sequence: LlamaSequence | undefined;
+  #texts: EmbeddingContext | undefined;
 
   private constructor(model: LlamaModel) {
     this.model = model;
@@ -89,6 +92,13 @@ export class LlamaFile implements AsyncDisposable {
       given = [next];
     }
     return text;
+  }
+
+  /** A text's vector, or the scores of a classifier. @param size - numbers of it */
+  async vector(tokens: readonly number[], size: number): Promise<number[]> {
+    this.#texts ??= await this.model.createEmbeddingContext({ contextSize: 64 });
+    await this.#texts.getEmbeddingFor([...tokens]);
+    return [...this.#texts._llamaContext._ctx.getEmbedding(tokens.length, size)];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -35,7 +35,7 @@ export async function ggufModelOf({ model, task, config }: OpenedModel): Promise
   if (family === undefined || form === undefined)
     throw exportError(
       "a model that llama.cpp runs",
-      `model_type ${String(config.model_type)}, for which it has no architecture`,
+      `model_type ${String(config.model_type)}, for which no architecture of llama.cpp is known`,
       undefined,
       "--to onnx exports it",
     );

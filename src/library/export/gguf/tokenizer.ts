@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Companions, JsonObject } from "../../checkpoint/index.ts";
-import { loadTokenizer } from "../../data/index.ts";
+import { byteLetters, loadTokenizer, type TokenizerSpec } from "../../data/index.ts";
 import type { GgufValue } from "../../models/index.ts";
 import { exportError } from "../export-error.ts";
 import type { OpenedModel } from "../open-model.ts";
@@ -52,17 +52,17 @@ const SPACE = "\u2581";
  * @throws {TroupeError} `EXPORT` for a tokenizer that llama.cpp lacks
  */
 export async function tokenizerFacts(
-  { companions, config, generationConfig }: OpenedModel,
+  { companions, config, generationConfig, tokenizer }: OpenedModel,
   numWords: number,
 ): Promise<Facts> {
-  const json = await tokenizerOf(companions);
+  const json = (await tokenizerOf(companions)) ?? ownTokenizer(tokenizer);
   if (json === undefined) return { "tokenizer.ggml.model": { text: "none" } };
   const settings = jsonIn(companions, "tokenizer_config.json");
   return {
     ...wordsOf(json, numWords),
     ...specialsOf(
       json,
-      [settings, jsonIn(companions, "special_tokens_map.json")],
+      [settings, jsonIn(companions, "special_tokens_map.json"), bertSpecials],
       [generationConfig ?? {}, config],
     ),
     ...chatTemplate(companions, settings),
@@ -90,6 +90,24 @@ async function tokenizerOf(companions: Companions): Promise<TokenizerJson | unde
   } finally {
     await rm(folder, { recursive: true });
   }
+}
+
+/** A run's own tokenizer as byte-level BPE: characters of several bytes are merged of them. */
+function ownTokenizer(spec: TokenizerSpec | undefined): TokenizerJson | undefined {
+  if (spec === undefined) return undefined;
+  if (spec.kind === "hugging-face") return spec.tokenizer as unknown as TokenizerJson;
+  const letters = byteLetters().map(([letter]) => letter);
+  const spelled = (character: string) => [...Buffer.from(character)].map((byte) => letters[byte] ?? "");
+  const tokens = spec.kind === "byte" ? letters.map((letter) => [letter]) : [...spec.characters].map(spelled);
+  const merges = tokens.flatMap((parts) =>
+    parts.slice(1).map((part, at): [string, string] => [parts.slice(0, at + 1).join(""), part]),
+  );
+  return {
+    added_tokens: [],
+    normalizer: null,
+    pre_tokenizer: { type: "ByteLevel", add_prefix_space: false },
+    model: { vocab: Object.fromEntries(tokens.map((parts, id) => [parts.join(""), id])), merges },
+  };
 }
 
 function wordsOf(json: TokenizerJson, numWords: number): Facts {
@@ -272,6 +290,15 @@ const roles = {
   mask_token: "mask_token_id",
 } as const;
 
+/** Names of special tokens where a vocabulary alone is published. */
+const bertSpecials = {
+  unk_token: "[UNK]",
+  sep_token: "[SEP]",
+  pad_token: "[PAD]",
+  cls_token: "[CLS]",
+  mask_token: "[MASK]",
+};
+
 /** Ids of special tokens, and which of them are put around texts. @param named - by their texts @param numbered - by their ids */
 function specialsOf(
   json: TokenizerJson,
@@ -294,6 +321,11 @@ function specialsOf(
   for (const role of Object.keys(roles) as (keyof typeof roles)[]) {
     const uint = idOf(role);
     if (uint !== undefined) facts[`tokenizer.ggml.${roles[role]}`] = { uint };
+  }
+  // llama.cpp puts BERT's tokens around each text by itself, and knows the first as the beginning.
+  if (json.model.type === "WordPiece") {
+    const begin = facts["tokenizer.ggml.cls_token_id"];
+    return { ...facts, ...(begin && { "tokenizer.ggml.bos_token_id": begin }) };
   }
   const around = aroundTexts(json.post_processor ?? null, named[0] ?? {});
   for (const [name, flag] of Object.entries(around)) facts[`tokenizer.ggml.${name}`] = { flag };
