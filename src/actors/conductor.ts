@@ -6,8 +6,7 @@ import type { TrainerState } from "../library/checkpoint/index.ts";
 import type { Scores } from "../library/data/index.ts";
 import { type ActorRef, AskTimeout } from "../runtime/index.ts";
 import {
-  AgreedLosses,
-  AgreedTraining,
+  AlikeSteps,
   AnomalyReview,
   type BegunSave,
   type BestStates,
@@ -42,7 +41,6 @@ import type {
   RankStepped,
   RunResult,
   RunSchedule,
-  SliceWriter,
   SnapshotProtocol,
   StepOrder,
 } from "./protocols/index.ts";
@@ -103,8 +101,7 @@ export class Conductor {
   readonly #report: StepReport;
   /** The number of steps that were made and reviewed without an anomaly. */
   readonly #reviewedSteps = new StepCounter();
-  readonly #training = new AgreedTraining();
-  readonly #losses: AgreedLosses;
+  readonly #alike: AlikeSteps;
   #saving: Saving | undefined;
   /** Includes steps that are not made yet. */
   #granted = 0;
@@ -117,7 +114,7 @@ export class Conductor {
   constructor(group: RankGroup, options: ConductorOptions) {
     this.#group = group;
     this.#options = options;
-    this.#losses = new AgreedLosses(options.plan.layout.mesh);
+    this.#alike = new AlikeSteps(options.plan.layout.mesh);
     this.#review = new AnomalyReview(options.plan, options.emit);
     this.#report = new StepReport({ ...options, ...options.schedule });
     // Work granted ahead waits for all granted before it.
@@ -138,7 +135,7 @@ export class Conductor {
   async lead(): Promise<RunResult> {
     try {
       this.#models = await this.#prepare();
-      this.#saving = this.#newSaving(await this.#sliceWriters());
+      this.#saving = await this.#newSaving();
       await this.#options.onPrepared();
       const { calls } = this.#options;
       // Programs of a live model save nothing: its script does.
@@ -294,9 +291,7 @@ export class Conductor {
     await this.#keepBest(step);
   }
 
-  /**
-   * Awaits the evaluation of the state after `step` steps, beyond which nothing is granted, and applies the rule for the best.
-   */
+  /** Awaits the evaluation after `step` steps, beyond which nothing is granted, and applies the rule for the best. */
   async #keepBest(step: number): Promise<void> {
     const { best, schedule } = this.#options;
     if (best === undefined || schedule.best === undefined) return;
@@ -401,29 +396,14 @@ export class Conductor {
     return this.#options.control.openSaves.filter((request) => !this.#askedSaves.has(request));
   }
 
-  #sliceWriters(): Promise<readonly SliceWriter[]> {
-    const { checkpointer, plan, schedule } = this.#options;
-    const { generation } = plan;
-    const { mayBeApart } = schedule.saving;
-    return sliceWriters(this.#group, { checkpointer, generation, mayBeApart, ...this.#deadline });
-  }
-
-  #newSaving(writers: readonly SliceWriter[]): Saving | undefined {
+  async #newSaving(): Promise<Saving | undefined> {
     const { checkpointer, plan, schedule, stateAt, emit, listener } = this.#options;
-    return (
-      checkpointer &&
-      new Saving(this.#models, {
-        rules: schedule.saving,
-        checkpointer,
-        writers,
-        generation: plan.generation,
-        ...this.#deadline,
-        stateAt,
-        reviewed: (step) => this.#reviewedSteps.until(step),
-        emit,
-        listener,
-      })
-    );
+    if (checkpointer === undefined) return undefined;
+    const reviewed = (step: number) => this.#reviewedSteps.until(step);
+    const { generation } = plan;
+    const parts = { rules: schedule.saving, checkpointer, generation, ...this.#deadline, stateAt, reviewed };
+    const options = { ...parts, emit, listener };
+    return new Saving(this.#models, { ...options, writers: await sliceWriters(this.#group, options) });
   }
 
   #step(
@@ -485,8 +465,7 @@ export class Conductor {
 
   /** Call it in the order of the steps: ranks answer one after the other. */
   #noteTraining(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
-    this.#training.review(step, ranks);
-    this.#losses.review(step, ranks);
+    this.#alike.review(step, ranks);
     this.#saving?.grow(
       step,
       ranks.map(({ saved }) => saved),

@@ -158,10 +158,7 @@ export class Run {
     return this.#system.inspect();
   }
 
-  /**
-   * Ends the run for a signal that comes before all hosts have joined: it fails with `RUN_INTERRUPTED`, since there is nothing to save.
-   * @returns whether it ended
-   */
+  /** Ends the run with `RUN_INTERRUPTED` if hosts still have to join: there is nothing to save. @returns whether it ended */
   interrupt(signal: NodeJS.Signals): boolean {
     if (this.#options.head === undefined || this.#haveJoined) return false;
     const got = `${signal} before all hosts had joined`;
@@ -185,10 +182,7 @@ export class Run {
       );
   }
 
-  /**
-   * Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors.
-   * @param first - awaited before they end
-   */
+  /** Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors. @param first - awaited before they end */
   async stop(first?: Promise<void>): Promise<void> {
     this.#isStopped = true;
     await first;

@@ -26,10 +26,7 @@ const definitions = [
 /** Names of all tasks. */
 export const taskNames: readonly string[] = definitions.map(({ task }) => task);
 
-/**
- * @param name - as in Rapidformer
- * @throws {TroupeError} `MODEL_TASK` with the nearest name
- */
+/** @throws {TroupeError} `MODEL_TASK` with the nearest name */
 export function taskNamed(name: string): AnyTask {
   const found = definitions.find(({ task }) => task === name);
   if (found !== undefined) return found;

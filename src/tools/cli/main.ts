@@ -15,10 +15,7 @@ import { addRapidformerCommands, withListing } from "./rapidformer/command.ts";
 import { addRunCommand } from "./run.ts";
 import { addServeCommand } from "./serve.ts";
 
-/**
- * Exit codes of the command line. `interrupted`: a signal has ended the run and its state is saved (EX_TEMPFAIL of
- * sysexits.h).
- */
+/** Exit codes of the command line. `interrupted`: a signal has ended the run, its state is saved (EX_TEMPFAIL, sysexits.h). */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**

@@ -44,11 +44,7 @@ export interface CallOrders {
   /** Saves the state after `step` updates, with none under way. */
   saveNow(step: number, reasons: SaveReasons): Promise<BegunSave | undefined>;
   evaluate(step: number, onLoss: (split: string, loss: EvaluatedLoss) => void): Promise<void>;
-  /**
-   * Grants the update of a step.
-   * @param ask - orders it of all ranks, with each rank's own part
-   * @param onUpdated - receives its report and its loss in nats
-   */
+  /** Grants the update of a step; `ask` orders it of all ranks, `onUpdated` receives its report and its loss in nats. */
   update(
     requests: readonly InspectionRequest[],
     ask: (own: Own) => Promise<RankStepped[]>,

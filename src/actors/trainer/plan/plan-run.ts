@@ -259,10 +259,7 @@ export function planRun(
   };
 }
 
-/**
- * Returns the rule for the best state.
- * @throws {TroupeError} `OPTION` for a rule by evaluations that are never made
- */
+/** Returns the rule for the best state. @throws {TroupeError} `OPTION` for a rule by evaluations that are never made */
 function bestRuleOf({ best, evaluateEverySteps }: TrainingPlan): BestRule | undefined {
   if (best !== undefined && evaluateEverySteps === undefined)
     throw optionError("evaluateEverySteps of the job's training", "given where best is", "none");

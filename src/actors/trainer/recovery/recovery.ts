@@ -40,10 +40,7 @@ export class Recovery {
     return { ...at, initial: await this.#lastGood.newest() };
   }
 
-  /**
-   * Goes back to the last kept state and leaves out the call that has failed; its script has the error.
-   * @throws the error itself, or what {@link after} does, if no call is to blame
-   */
+  /** Goes back to the last kept state, without the failed call. @throws the error if no call is to blame; as {@link after} */
   async without({ call, cause }: FailedCall, calls: CallLog, generation: number, at: RestartPoint) {
     if (!isOfCode(cause)) return await this.after(cause, generation, at);
     calls.refuse(call, cause);
@@ -93,10 +90,7 @@ function isLoss(error: unknown): boolean {
 
 const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
-/**
- * Whether shared memory is full although the first generation had room. It may become free, so the group is restarted
- * as often as the run allows.
- */
+/** Whether shared memory is full although the first generation had room: it may become free. */
 function isOutOfRoom(error: unknown, generation: number): error is TroupeError {
   return error instanceof TroupeError && error.code === OUT_OF_ROOM && generation > 0;
 }
@@ -111,10 +105,7 @@ function refuseDeliberate(failure: Failure | undefined, generation: number): voi
   if (cause.code in errorTable) throw fromFailure(cause);
 }
 
-/**
- * Errors that no code throws on purpose: an actor that is slow or stuck, or a message lost between processes. When a
- * rank ends, the closed connection to it may be seen first.
- */
+/** Errors that no code throws on purpose: a slow or stuck actor, a lost message, a connection that closes before its end. */
 const ACCIDENTS: readonly string[] = [
   "ACTOR_STALLED",
   "ACTOR_START_TIMEOUT",
@@ -128,18 +119,12 @@ const ACCIDENTS: readonly string[] = [
 /** A run that goes back this many times without progress fails. */
 const MAX_IN_A_ROW = 3;
 
-/**
- * Decides how far a run goes back. If the same step fails again before the run has passed it, the state that it went back to
- * was bad already: then it goes back further.
- */
+/** Decides how far a run goes back: further if the same step fails again before it is passed, as the state was bad already. */
 export class Rewinds {
   #last: { readonly from: number; readonly to: number } | undefined;
   #numInARow = 0;
 
-  /**
-   * @returns the most updates that the state to go back to may have seen
-   * @throws the request's reason if going back does not help
-   */
+  /** @returns the most updates that the state to go back to may have seen @throws the reason if going back does not help */
   latestStep({ step, reason }: RewindRequest): number {
     const isAgain = this.#last !== undefined && step <= this.#last.from;
     this.#numInARow = isAgain ? this.#numInARow + 1 : 1;

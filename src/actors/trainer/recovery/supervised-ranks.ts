@@ -106,10 +106,7 @@ export class SupervisedRanks {
     return this.#generations.present;
   }
 
-  /**
-   * Resolves once generation `generation` has a successor, with the failure that ended it.
-   * @throws the first cause, when the group was given up
-   */
+  /** Resolves once `generation` has a successor, with the failure that ended it. @throws the cause if the group was given up */
   generationAfter(generation: number): Promise<Failure | undefined> {
     return this.#generations.after(generation);
   }

@@ -11,10 +11,7 @@ export interface PresentRun {
   readonly recipe: Recipe;
 }
 
-/**
- * Lists differences between a resumed run and its checkpoint's run, by name. Fields that an older checkpoint lacks
- * count as equal.
- */
+/** Lists differences of a resumed run from its checkpoint's, by name. Fields that an older checkpoint lacks count as equal. */
 export function changesSince(before: TrainerState, now: PresentRun): RunChange[] {
   return [
     ...settingsChanges(before.job, now.config),

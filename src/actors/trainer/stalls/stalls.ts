@@ -24,10 +24,7 @@ export class Stalls {
   readonly #firstMs: number;
   readonly #latestMs: number[] = [];
 
-  /**
-   * @param leastMs - the shortest limit, however short the steps are
-   * @param firstMs - the limit before the first step, when no duration is known
-   */
+  /** @param leastMs - the shortest limit, however short the steps are @param firstMs - the limit before the first step */
   constructor(leastMs: number, firstMs: number) {
     this.#leastMs = leastMs;
     this.#firstMs = Math.max(leastMs, firstMs);

@@ -13,10 +13,7 @@ export interface SelectedCheckpoints {
   readonly checkpoints: readonly CheckpointFacts[];
 }
 
-/**
- * Selects the checkpoints of a run's folder, or the one that `location` or `step` names.
- * @throws {TroupeError} `CHECKPOINT_MISSING` where there is none
- */
+/** Selects a run folder's checkpoints, or the one that `location` or `step` names. @throws {TroupeError} `CHECKPOINT_MISSING` */
 export async function selectCheckpoints(location: string, step?: number): Promise<SelectedCheckpoints> {
   const { storage, name } = await placeOf(location);
   const all = await listCheckpoints(storage);

@@ -8,10 +8,7 @@ interface VerifyFlags {
   readonly json: boolean;
 }
 
-/**
- * `troupe checkpoint verify RUN`.
- * @throws {TroupeError} `CHECKPOINT_DAMAGED` after checking all, where one is damaged
- */
+/** `troupe checkpoint verify RUN`. @throws {TroupeError} `CHECKPOINT_DAMAGED` after checking all, if one is damaged */
 export async function verifyCheckpoints(location: string, { step, json }: VerifyFlags): Promise<void> {
   const { storage, checkpoints } = await selectCheckpoints(location, step);
   const results: { name: string; damages: readonly Damage[] }[] = [];

@@ -307,10 +307,7 @@ function isIndexed(typed: TypedFlags): boolean {
   return typed.get("--task") === "pretraining" || typed.has("--data-impl") || typed.has("--split");
 }
 
-/**
- * Translates the variables of Rapidformer's scripts into those that this package's launchers read, for one command per host.
- * @throws {TroupeError} `USAGE`
- */
+/** Translates the variables of Rapidformer's scripts into those of launchers. @throws {TroupeError} `USAGE` */
 export function launchVariables(environment: Environment): Readonly<Record<string, string>> {
   const { NNODES = "1", NODE_RANK = "0", RANK, WORLD_SIZE } = environment;
   const [hosts, host] = [Number(NNODES), Number(NODE_RANK)];
