@@ -1,4 +1,4 @@
-export { constantIn } from "./blocks/constant-words.ts";
+export { constantIn, wordsOf } from "./blocks/constant-words.ts";
 export {
   type FlatBlock,
   type FlatParameter,

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { type ErrorCode, TroupeError } from "../../errors/index.ts";
+import { type ErrorCode, fileErrors, TroupeError } from "../../errors/index.ts";
 import { whyUnsafe } from "../../errors/untrusted/index.ts";
 import { schemas } from "./schemas.generated.ts";
 
@@ -98,6 +98,8 @@ export interface Native {
   gradEnabled(): boolean;
   /** Takes the dtype's number, negative for none; returns this thread's previous one. */
   setAutocast(dtype: number): number;
+  /** Returns this thread's previous one. */
+  setInvariant(invariant: boolean): boolean;
   requiresGrad(handle: number): boolean;
   requiresGrad_(handle: number, flag: boolean): void;
   gradOf(handle: number): number;
@@ -363,17 +365,8 @@ function requireAddon(path: string): Native {
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw unavailable(path, "an addon that can be loaded", reason, cause);
+    throw unavailable(path, "an addon that can be loaded", reason, { cause });
   }
 }
 
-function unavailable(path: string, expected: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError("NATIVE_UNAVAILABLE", {
-    where: "native",
-    expected: `${expected} at ${path}`,
-    got,
-    hint: "run `npx troupe doctor`",
-    fields: { path },
-    ...(cause === undefined ? {} : { cause }),
-  });
-}
+const unavailable = fileErrors("NATIVE_UNAVAILABLE", "native", "run `npx troupe doctor`", "at");

@@ -17,11 +17,7 @@ const KINDS: Readonly<Record<EventKind, true>> = {
   "step.finished": true, "subscriber.failed": true, "text.generated": true,
 };
 
-/**
- * Refuses unknown kinds of events, since a listener to one would never be called.
- * @param where - the function that was called
- * @throws {TroupeError} `OPTION`, with a suggestion
- */
+/** Refuses unknown kinds of events: a listener to one would never be called. @throws {TroupeError} `OPTION` */
 export function checkKinds(where: string, kinds: readonly string[]): void {
   const unknown = kinds.find((kind) => !Object.hasOwn(KINDS, kind));
   if (unknown === undefined) return;

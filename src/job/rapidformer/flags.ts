@@ -5,7 +5,7 @@ const shown = { shown: true } as const;
 // biome-ignore format: a table, with a row on each line
 const task: readonly Flag[] = [
   setting("--task",
-    ["sequence_classification", "token_classification", "question_answering", "masked_lm", "causal_lm", "casual_lm", "seq2seq_lm",
+    ["sequence_classification", "token_classification", "question_answering", "masked_lm", "causal_lm", "casual_lm", "chat", "seq2seq_lm",
       "pretraining", "image_classification", "image_text", "speech_pretraining", "speech_recognition", "audio_classification"], "",
     "task to train: decides the head, the data's columns and the metric. `casual_lm` is `causal_lm`", shown),
   derived("--user-script", "text", "the job's module", "your own template or job", shown),

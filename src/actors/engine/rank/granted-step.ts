@@ -316,10 +316,7 @@ export class GrantedStep implements Disposable {
     return { factor: this.#order.rateFactor, rate: this.#update.learningRate };
   }
 
-  /**
-   * Scales recorded gradients to the step's loss, the mean over all micro-batches; the first of tensor-parallel neighbours
-   * reports for all.
-   */
+  /** Scales recorded gradients to the step's loss; the first of tensor-parallel neighbours reports for all. */
   #ofStepLoss(recorded: readonly RecordedTensor[]): RecordedTensor[] {
     const { plan, reportsLosses, shard } = this.#runner;
     if (!reportsLosses) return [];

@@ -185,10 +185,7 @@ function explain(error: ErrorReport): string {
   return error.actor === undefined ? error.message : `${error.message} (in ${error.actor})`;
 }
 
-/**
- * Describes the work of an actor that shows no progress: "handling step for 31 s, at forward 12, after allReduce #1841
- * of tp 0-1".
- */
+/** Describes the work of an actor without progress: "handling step for 31 s, at forward 12, after allReduce #1841 of tp 0-1". */
 export function describeStall({
   state,
   ageMs,
