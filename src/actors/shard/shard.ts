@@ -260,7 +260,7 @@ export class Shard {
       }
     }
     await Promise.all(progress.updates);
-    if (scales !== undefined) disposeScales(scales);
+    for (const scale of scales === undefined ? [] : [scales.all, ...scales.own]) scale?.dispose();
     await progress.lookAtParameters(this.#plan.layouts, divisor, this.#paging);
     if (isLate) this.#hasJudged(step, progress, await judge());
     this.#ended.reach(step + 1);
@@ -417,10 +417,6 @@ function scalesOf({ all, own }: ClipFactors, divisor: number) {
 
 function areOnDevice(factors: ClipFactors | DeviceScales): factors is DeviceScales {
   return factors.all instanceof Tensor;
-}
-
-function disposeScales({ all, own }: DeviceScales): void {
-  for (const scale of [all, ...own]) scale?.dispose();
 }
 
 /** With separate masters rounded to nearest, an update needs nothing of the parameters that the ranks read. */

@@ -143,12 +143,15 @@ function hasOwnTokenizer({ task, tokenizerType, vocabFile, mergeFile }: Argument
   if (withOwnCharacters.has(task)) return false;
   if (tokenizerType === "" || vocabFile === "") return true;
   const own = tokenizerType === "GPT2BPETokenizer" ? ["vocab.json", "merges.txt"] : ["vocab.txt"];
-  return own.every((name, index) => isSameFile(join(folder, name), index === 0 ? vocabFile : mergeFile));
-}
-
-function isSameFile(one: string, other: string): boolean {
-  if (![one, other].every((path) => existsSync(path))) return false;
-  return readBoundedSync(one, maxFileBytes.tokenizer).equals(readBoundedSync(other, maxFileBytes.tokenizer));
+  return own.every((name, index) => {
+    const paths = [join(folder, name), index === 0 ? vocabFile : mergeFile];
+    if (!paths.every((path) => existsSync(path))) return false;
+    const [one, other] = paths.map((path) => readBoundedSync(path, maxFileBytes.tokenizer)) as [
+      Buffer,
+      Buffer,
+    ];
+    return one.equals(other);
+  });
 }
 
 /** Rule that compares evaluations, if requested; Hugging Face's prefix `eval_` is dropped. */
