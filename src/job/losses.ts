@@ -45,8 +45,7 @@ export function weighValue(value: number, weight: number): number {
 }
 
 /**
- * Checks the loss that a job has returned.
- * @param where - the function that returned it, for the error
+ * Checks the loss that a job's function `where` has returned.
  * @throws {TroupeError} `LOSS_INVALID` unless it is a scalar tensor, or scalars by name
  */
 export function checkLosses(given: unknown, where = "loss"): asserts given is Losses {

@@ -120,10 +120,8 @@ export class Shard {
   }
 
   /**
-   * Fulfilled once all ranks that exchange activations with this one have begun a step with the same parameters frozen: else
-   * one of them would not join the exchange of those parameters' gradients.
-   * @param shards - of the world, in rank order
-   * @throws {TroupeError} `PARAMETER_TRAINABLE`
+   * Fulfilled once all ranks that exchange activations have begun a step with the same parameters frozen: else one would not join
+   * the exchange of those gradients. @param shards - in rank order @throws {TroupeError} `PARAMETER_TRAINABLE`
    */
   async agree(step: number, shards: readonly ActorRef<protocol.ShardProtocol>[]): Promise<void> {
     const { deadlineMs } = this.#plan.execution;

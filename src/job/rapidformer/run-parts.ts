@@ -21,12 +21,7 @@ export function argumentError(expected: string, got: string, hint?: string): Tro
   return new TroupeError("ARGUMENTS", { where: "rapidformer", expected, got, hint });
 }
 
-/**
- * Refuses a given flag that would be ignored.
- * @param names - of settings that are not read
- * @param where - kind of run that does not read them
- * @throws {TroupeError} `ARGUMENTS` naming the flag
- */
+/** Refuses a given flag that `where` would ignore. @throws {TroupeError} `ARGUMENTS` naming the flag */
 export function refuseUnread(args: Arguments, names: readonly string[], where: string, hint?: string): void {
   const given = names.find((name) => args[name] !== defaultArguments[name]);
   if (given === undefined) return;

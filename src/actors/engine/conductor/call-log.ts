@@ -78,10 +78,7 @@ export class FailedCall extends Error {
   }
 }
 
-/**
- * The calls of a live model in the order of the script, from the last kept state on: when the ranks are restarted, these are made
- * again. Calls that read alone are forgotten once they are answered.
- */
+/** A live model's calls in the script's order since the last kept state, which restarts make again; readers are forgotten. */
 export class CallLog {
   /** By number, those without a result. */
   readonly #open = new Map<number, (error: unknown) => void>();

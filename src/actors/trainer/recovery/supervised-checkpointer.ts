@@ -7,9 +7,8 @@ import type { CheckpointerInit, CheckpointerProtocol } from "../../protocols/ind
 export const CHECKPOINTER = "checkpointer";
 
 /**
- * Starts the checkpointer under a supervisor of its own: it is restarted with growing pauses and never stops training.
- * @param prefix - begins its name
- * @param hold - token of the run's lock on the folder
+ * Starts the checkpointer under a supervisor of its own, with growing pauses: it never stops training.
+ * @param prefix - begins its name @param hold - token of the run's lock on the folder
  * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where the folder cannot be used
  */
 export async function superviseCheckpointer(
