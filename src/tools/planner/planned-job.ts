@@ -39,7 +39,7 @@ export async function plannedJob(
         0,
       ),
     someSamples,
-    // Of a text model: those in one row of its input.
+    // Those in one row of a text model's input.
     tokensPerSample: ids?.shape[1],
     [Symbol.dispose]: () => {
       for (const batch of batches.values()) disposeBatch(batch);
