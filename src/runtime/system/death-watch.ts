@@ -61,7 +61,6 @@ export class DeathWatch {
     this.#enter(record, { actor: name, incarnation, reason: "stopped" }, forced);
   }
 
-  /** Records that an actor has failed. */
   failed(record: ActorRecord, cause: Failure): void {
     const { name, incarnation } = record.address;
     this.#enter(record, { actor: name, incarnation, reason: "failed", cause }, false);
