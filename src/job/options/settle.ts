@@ -51,6 +51,7 @@ export function settingsOf({ given, chosen }: Choice, launchedHosts?: number): R
     precision: {
       ...plannedPrecision(chosen.precision),
       rounding: chosen.rounding,
+      invariant: chosen.invariant,
       lossScale: lossScaleOf(chosen.precision, chosen.lossScale),
     },
     execution: {

@@ -1,5 +1,12 @@
 import type { GroupPlan } from "../../../compute/collectives/index.ts";
-import { cutBlocks, type Module } from "../../../compute/nn/index.ts";
+import {
+  type ActivationName,
+  Affine,
+  cutBlocks,
+  geluForm,
+  isPrefixed,
+  type Module,
+} from "../../../compute/nn/index.ts";
 import * as optim from "../../../compute/optim/index.ts";
 import * as parallel from "../../../compute/parallel/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
@@ -176,6 +183,7 @@ export function dryRun(
   const { source, vocabSize: numTokens } = data.facts;
   if (vocabSize !== undefined && numTokens !== undefined)
     checkVocabulary({ source, vocabSize: numTokens }, vocabSize);
+  if (settings.precision.invariant) checkInvariant(model);
   const optimizers = optimizersOf(job, model, config);
   const schedules = schedulesOf(job, optimizers, config, data.facts);
   const { ranks, mesh, zero, schedule, chunks } = settings.layout;
@@ -189,6 +197,26 @@ export function dryRun(
     [...held].filter(([, { role }]) => role !== "base"),
   );
   return { model, optimizers, schedules };
+}
+
+/** Activations whose result does not depend on an element's place in memory. */
+const EXACT: readonly (ActivationName | undefined)[] = [undefined, "linear", "relu", "relu2"];
+
+/** @throws {TroupeError} `OPTION` for a model of which a part may compute a token by others than those before it */
+function checkInvariant(model: Module): void {
+  const refuse = (expected: string, got: string) => optionError("invariant", expected, got);
+  if ((model as { readonly packs?: boolean }).packs !== true)
+    throw refuse("used with a causal language model whose texts can share a row", model.constructor.name);
+  if (isPrefixed(model)) throw refuse("used without prefixes, of which generation keeps no pages", "one");
+  for (const [name, module] of model.namedModules()) {
+    const { activation } = module as { readonly activation?: ActivationName };
+    const isFused =
+      module instanceof Affine
+        ? module.bias !== null && geluForm(activation) !== undefined
+        : activation === "silu" || activation === "swish"; // of a gated layer
+    if (!isFused && !EXACT.includes(activation))
+      throw refuse("used with relu, gelu after a bias, or a gated silu", `${activation} in ${name}`);
+  }
 }
 
 /** Another copy of the model, as tensor and expert parallelism split it for the first rank. */

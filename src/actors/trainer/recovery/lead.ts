@@ -4,7 +4,13 @@ import { LossRecord } from "../../../job/anomalies/index.ts";
 import { reportError, type TroupeEventBody } from "../../../job/events/index.ts";
 import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.ts";
 import { type SamplerState, samplesBefore } from "../../../library/data/index.ts";
-import { BestStates, type CallLog, FailedCall, type RunListener } from "../../engine/conductor/index.ts";
+import {
+  BestStates,
+  type CallLog,
+  FailedCall,
+  LoadedState,
+  type RunListener,
+} from "../../engine/conductor/index.ts";
 import { Conductor, type ConductorOptions } from "../../index.ts";
 import type { InitialState, RankGroup, RunResult } from "../../protocols/index.ts";
 import type { RunPlan } from "../plan/plan-run.ts";
@@ -18,7 +24,7 @@ import type { SupervisedRanks } from "./supervised-ranks.ts";
 export interface LeadOptions
   extends Pick<
     ConductorOptions,
-    "checkpointer" | "inspections" | "control" | "emit" | "onPrepared" | "residentBytes" | "begin"
+    "checkpointer" | "inspections" | "control" | "emit" | "load" | "onPrepared" | "residentBytes" | "begin"
   > {
   readonly plan: RunPlan;
   readonly start: Start;
@@ -65,6 +71,8 @@ async function leadGenerations(
   const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
   const rule = plan.schedule.best;
   const best = rule && new BestStates(rule, start.resumed?.state.evaluations);
+  /** The state that the present generation is to begin with, if a script loads it. */
+  let loading: LoadedState | undefined;
   let at: RestartPoint = { initial: start.initial, sampler: plan.ranks.training.sampler };
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
@@ -106,16 +114,26 @@ async function leadGenerations(
         ...(best && { evaluations: best.until(step) }),
       }),
       listener,
+      onPrepared: async () => {
+        if (loading?.call.kind === "load") loading.call.answer({ step: initial.step });
+        loading = undefined;
+        await options.onPrepared();
+      },
     });
     try {
       return await Promise.race([conductor.lead(), overtaken(ranks, generation)]);
     } catch (error) {
       conductor.end();
-      options.calls?.restart();
-      at =
-        error instanceof FailedCall && options.calls !== undefined
-          ? await recovery.without(error, options.calls, generation, at)
-          : await recovery.after(error, generation, at);
+      const { calls } = options;
+      calls?.restart();
+      if (error instanceof LoadedState) {
+        loading = error;
+        at = await recovery.load(error, at);
+      } else if (calls !== undefined && (loading !== undefined || error instanceof FailedCall)) {
+        const failed = loading === undefined ? (error as FailedCall) : new FailedCall(loading.call, error);
+        loading = undefined;
+        at = await recovery.without(failed, calls, generation, at);
+      } else at = await recovery.after(error, generation, at);
       emit({ kind: "run.restored", step: at.initial.step, from: sourceOf(at.initial) });
     }
   }

@@ -2,7 +2,7 @@ import { errorTable, TroupeError } from "../../../errors/index.ts";
 import { RewindRequest } from "../../../job/anomalies/index.ts";
 import { type SamplerState, skipSamples } from "../../../library/data/index.ts";
 import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
-import type { CallLog, FailedCall } from "../../engine/conductor/index.ts";
+import type { CallLog, FailedCall, LoadedState } from "../../engine/conductor/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import { samplerStateOf } from "../plan/plan-run.ts";
 import type { LastGood } from "./last-good.ts";
@@ -45,11 +45,19 @@ export class Recovery {
   /** Goes back to the last kept state, without the failed call. @throws the error if no call is to blame; as {@link after} */
   async without({ call, cause }: FailedCall, calls: CallLog, generation: number, at: RestartPoint) {
     // A program, the data or an option has no such code: those are of lost, slow and stuck actors.
-    if (hasCode(cause, [...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"]))
-      return await this.after(cause, generation, at);
+    const accidents =
+      call.kind === "load" ? LOSSES : [...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"];
+    if (hasCode(cause, accidents)) return await this.after(cause, generation, at);
+    if (call.kind === "load" && !calls.isOpen(call)) throw cause;
     calls.refuse(call, cause);
     await this.#ranks.renew();
     return { ...at, initial: await this.#lastGood.newest() };
+  }
+
+  /** Goes on from a state that a script loads. */
+  async load({ initial }: LoadedState, at: RestartPoint): Promise<RestartPoint> {
+    await this.#ranks.renew();
+    return { ...at, initial };
   }
 
   /** Goes back to a state before the failing step, and skips the batches since then. */
