@@ -1,7 +1,4 @@
-/**
- * The server-sent events of the dashboard: `frame` has the changes of the run, `board` the current state of every actor. Plain
- * JSON; numbers that JSON lacks are written as "NaN", "Infinity" and "-Infinity".
- */
+/** Server-sent events of the dashboard: `frame` has the run's changes, `board` every actor's state. Plain JSON; NaN is "NaN". */
 
 /** Changed parts of a run. Each replaces the page's part; a table replaces the end of the page's table. */
 export interface Frame {
