@@ -23,6 +23,8 @@ export {
 } from "../job/events/index.ts";
 export {
   chromeTraceSink,
+  type MlflowOptions,
+  mlflowSink,
   type OpenTelemetryOptions,
   openTelemetrySink,
   type PrometheusOptions,

@@ -1,5 +1,6 @@
 /** Sinks that write events for other programs: TensorBoard, Prometheus, OpenTelemetry, trace viewers. */
 
+export { type MlflowOptions, mlflowSink } from "./mlflow/sink.ts";
 export { type OpenTelemetryOptions, openTelemetrySink } from "./opentelemetry/sink.ts";
 export { type PrometheusOptions, type PrometheusSink, prometheusSink } from "./prometheus/sink.ts";
 export { tensorBoardSink } from "./tensorboard/sink.ts";
