@@ -31,4 +31,6 @@ export {
   type PrometheusSink,
   prometheusSink,
   tensorBoardSink,
+  type WandbOptions,
+  wandbSink,
 } from "../tools/sinks/index.ts";

@@ -15,6 +15,7 @@ import {
   openTelemetrySink,
   prometheusSink,
   tensorBoardSink,
+  wandbSink,
 } from "../sinks/index.ts";
 
 /**
@@ -31,6 +32,7 @@ export async function sinksOf(
     tensorboard,
     mlflow,
     mlflowCheckpoints,
+    wandb,
     prometheus,
     traceFile,
     logEverySteps,
@@ -60,6 +62,8 @@ export async function sinksOf(
     sinks.push(writing("--tensorboard", tensorboard, () => tensorBoardSink(tensorboard)));
   if (mlflow !== undefined)
     sinks.push(mlflowSink({ url: mlflow, folder: local, checkpoints: mlflowCheckpoints }));
+  if (wandb !== undefined)
+    sinks.push(writing("--wandb", wandb, () => wandbSink({ dir: wandb, folder: local })));
   if (traceFile !== undefined)
     sinks.push(writing("--trace-file", traceFile, () => chromeTraceSink(traceFile)));
   if (prometheus !== false) {

@@ -6,3 +6,4 @@ export { type PrometheusOptions, type PrometheusSink, prometheusSink } from "./p
 export { tensorBoardSink } from "./tensorboard/sink.ts";
 export { chromeTraceSink } from "./trace/sink.ts";
 export { type Lane, laneName, processName, slice, type TraceEvent, traceText } from "./trace/trace-event.ts";
+export { type WandbOptions, wandbSink } from "./wandb/sink.ts";

@@ -53,7 +53,7 @@ class MlflowSink implements EventSink {
   readonly #client: MlflowClient;
   readonly #queue: RequestQueue;
   readonly #meter = new SystemMeter();
-  /** Of the run that goes on; set by its first request. */
+  /** The run that goes on; its first request fills it in. */
   #run: TrackedRun = {};
   #metrics: Metric[] = [];
   #step = 0;
