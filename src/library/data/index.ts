@@ -33,6 +33,7 @@ export {
   markFolders,
   noteFile,
 } from "./noted-files.ts";
+export * from "./records/index.ts";
 export { fitPicture, type PictureSize, type ResizeFilter, resizePixels } from "./resize.ts";
 export * from "./sample-dataset.ts";
 export * from "./sampler-state.ts";

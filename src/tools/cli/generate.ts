@@ -73,8 +73,9 @@ export function addGenerateCommand(program: Command): void {
 async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   return withWritingModel(path, flags.base, async ({ model, task, config, generationConfig, base }) => {
     const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? base);
-    const end = task === "seq2seq_lm" ? endOf(config) : [];
-    const prompts = flags.prompt.map((prompt) => encode(prompt, tokenizer, end));
+    const { eos_token_id: end } = config;
+    const ends = task === "seq2seq_lm" && typeof end === "number" ? [end] : [];
+    const prompts = flags.prompt.map((prompt) => encode(prompt, tokenizer, ends));
     const options = { ...models.specialTokensOf(config, generationConfig), ...optionsOf(flags) };
     const texts = models.generate(model, prompts, options);
     return texts.map((text, row) => {
@@ -86,11 +87,6 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
         : tokenizer.decode([...(prompts[row] ?? []), ...bare]);
     });
   });
-}
-
-/** The tokens that end an encoder's text. */
-function endOf({ eos_token_id: end }: Readonly<Record<string, unknown>>): readonly number[] {
-  return typeof end === "number" ? [end] : [];
 }
 
 function encode(prompt: string, tokenizer: Tokenizer | undefined, end: readonly number[]): number[] {

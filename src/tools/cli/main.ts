@@ -9,6 +9,7 @@ import { addDoctorCommand } from "./doctor.ts";
 import { addExportCommand } from "./export.ts";
 import { checkPrinted, printsFullErrors } from "./flags.ts";
 import { addGenerateCommand } from "./generate.ts";
+import { addInspectCommand } from "./inspect.ts";
 import { misunderstood } from "./misunderstood.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
@@ -20,8 +21,9 @@ import { addServeCommand } from "./serve.ts";
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**
- * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`,
- * `troupe export FOLDER`, `troupe generate FOLDER`, `troupe chat FOLDER`, `troupe serve JOB`, `troupe preprocess`, `troupe doctor`.
+ * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe inspect --graph JOB`, `troupe checkpoint …`,
+ * `troupe dashboard PATH`, `troupe export FOLDER`, `troupe generate FOLDER`, `troupe chat FOLDER`, `troupe serve JOB`,
+ * `troupe preprocess`, `troupe doctor`.
  * @param args - the arguments after the program's name
  * @returns the exit code, once everything that it started has ended
  */
@@ -38,6 +40,7 @@ export async function main(args: readonly string[]): Promise<number> {
   addRunCommand(program);
   addRapidformerCommands(program);
   addPlanCommand(program);
+  addInspectCommand(program);
   addCheckpointCommand(program);
   addDashboardCommand(program);
   addExportCommand(program);
