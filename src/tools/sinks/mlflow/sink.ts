@@ -54,7 +54,7 @@ class MlflowSink implements EventSink {
   readonly #queue: RequestQueue;
   readonly #meter = new SystemMeter();
   /** The run that goes on; its first request fills it in. */
-  #run: TrackedRun = {};
+  #run: TrackedRun | undefined;
   #metrics: Metric[] = [];
   #step = 0;
   #hasEnded = false;
@@ -75,7 +75,8 @@ class MlflowSink implements EventSink {
 
   write(event: TroupeEvent): void {
     if (event.kind === "run.started") this.#begin(event);
-    else if ("step" in event && event.kind !== "activity.finished") this.#step = event.step;
+    if (this.#run === undefined) return; // it failed before it began
+    if ("step" in event && event.kind !== "activity.finished") this.#step = event.step;
     for (const { group, name, rank, value } of pointsOf(event))
       this.#add(
         rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`,
@@ -111,7 +112,9 @@ class MlflowSink implements EventSink {
   #flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    while (this.#metrics.length > 0) this.#log(this.#run, this.#metrics.splice(0, MOST_METRICS));
+    const run = this.#run;
+    while (run !== undefined && this.#metrics.length > 0)
+      this.#log(run, this.#metrics.splice(0, MOST_METRICS));
   }
 
   /** @param run - the run that goes on now: its id is known once the request is sent */
@@ -215,7 +218,7 @@ class MlflowSink implements EventSink {
   }
 
   #saved({ step, path }: EventOf<"checkpoint.saved">): void {
-    const run = this.#run;
+    const run = this.#run as TrackedRun;
     this.#queue.add({
       numEntries: 1,
       send: async () => {
@@ -244,7 +247,7 @@ class MlflowSink implements EventSink {
     this.#flush();
     if (this.#hasEnded) return; // an interrupted run fails, too
     this.#hasEnded = true;
-    const run = this.#run;
+    const run = this.#run as TrackedRun;
     this.#queue.add({
       numEntries: 1,
       send: async () => {
