@@ -149,7 +149,7 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     expect(await figureOf(page, "kl")).toBe(String(klNats));
     expect(await figureOf(page, "staleness")).toBe(String(staleness));
     await shows(page, "#judged-round", "round 2");
-    expect(await page.locator("#judged-list li").allTextContents()).toEqual(["13 1 21 2 3"]);
+    expect(await page.locator("#judged-list li").allTextContents()).toEqual(["1.003 1 21 2 3"]);
     // A run that goes back makes its steps again; the script reports once.
     dashboard.write(stamped({ ...samples["run.restored"], step: 1 }));
     await shows(page, "#state", "restarting");
