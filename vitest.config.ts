@@ -36,6 +36,7 @@ const slow = [
   "test/launch/torchrun.test.ts",
   "test/dashboard/page.test.ts",
   "test/site.test.ts",
+  "test/sinks/outage.test.ts",
   // A copy of the tree, compiled and run.
   "test/recipes.test.ts",
   "test/cli/own-lines.test.ts",

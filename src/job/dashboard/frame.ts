@@ -13,8 +13,17 @@ export interface Frame {
   readonly incidents?: readonly Incident[];
   /** The latest text that the model generated. */
   readonly sample?: { readonly step: number; readonly text: string } | null;
+  readonly rollouts?: TableChange;
+  /** The latest texts that the model learned from, with their rewards. */
+  readonly judged?: JudgedPart | null;
   /** Each actor's last known state, from events alone. */
   readonly actors?: readonly ActorPart[];
+}
+
+/** Texts of a round, and their rewards. */
+export interface JudgedPart {
+  readonly round: number;
+  readonly texts: readonly { readonly prompt: string; readonly text: string; readonly reward: number }[];
 }
 
 /** A run and its progress. */
