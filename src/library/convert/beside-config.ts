@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { fileErrors, fileFailure, TroupeError } from "../../errors/index.ts";
+import { fileErrors, fileFailure } from "../../errors/index.ts";
 import { maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { type JsonObject, parseJsonObject } from "../checkpoint/index.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ActivationName, Module } from "../../compute/nn/index.ts";
 import { noGrad } from "../../compute/tensor/index.ts";
-import { fileErrors, TroupeError } from "../../errors/index.ts";
+import { fileErrors } from "../../errors/index.ts";
 import { LinearPattern, maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import {
   adapterConfigName,

@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { fileErrors, fileFailure, TroupeError } from "../../../errors/index.ts";
+import { fileErrors, fileFailure } from "../../../errors/index.ts";
 import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 
 /**

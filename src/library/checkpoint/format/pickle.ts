@@ -1,4 +1,4 @@
-import { fileErrors, TroupeError } from "../../../errors/index.ts";
+import { fileErrors, type TroupeError } from "../../../errors/index.ts";
 
 /**
  * A pickle's content as plain data: dictionaries become Maps, tuples and lists arrays. An object that Python would

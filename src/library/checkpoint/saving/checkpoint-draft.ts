@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import type { TroupeError } from "../../../errors/index.ts";
 import { adapterConfigName } from "../format/adapter-folder.ts";
 import { encodeManifest, manifestName, maxChunkBytes, type TrainerState } from "../format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "../format/model-texts.ts";

@@ -1,6 +1,6 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { fileErrors, TroupeError } from "../../../errors/index.ts";
+import { fileErrors } from "../../../errors/index.ts";
 import { makeFolder } from "../../../errors/untrusted/index.ts";
 import * as checkpoints from "../../checkpoint/index.ts";
 import { findConfig, latestWord } from "../beside-config.ts";

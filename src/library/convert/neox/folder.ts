@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { fileErrors, TroupeError } from "../../../errors/index.ts";
+import { fileErrors } from "../../../errors/index.ts";
 import { type JsonObject, TorchFile } from "../../checkpoint/index.ts";
 import type { NeoXModel } from "../../models/index.ts";
 import { findConfig, latestWord } from "../beside-config.ts";

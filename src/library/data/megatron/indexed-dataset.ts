@@ -1,5 +1,5 @@
 import { closeSync, readSync } from "node:fs";
-import { fileErrors, TroupeError } from "../../../errors/index.ts";
+import { fileErrors } from "../../../errors/index.ts";
 import {
   fileStatus,
   maxFileBytes,

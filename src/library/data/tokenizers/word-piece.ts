@@ -1,4 +1,4 @@
-import { fileErrors, fileFailure, TroupeError } from "../../../errors/index.ts";
+import { fileErrors, fileFailure } from "../../../errors/index.ts";
 import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { fileErrors, fileFailure, TroupeError } from "../../../../errors/index.ts";
+import { fileErrors, fileFailure } from "../../../../errors/index.ts";
 import { maxFileBytes, readBoundedTextSync } from "../../../../errors/untrusted/index.ts";
 
 /** NLTK's Punkt model of a language. Plain data. */
