@@ -78,7 +78,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   "job/anomalies": [],
   "job/events": [],
   "library/hub": ["library/checkpoint"],
-  "library/export": ["library/convert", "library/deltas", "library/protobuf"],
+  "library/export": ["library/convert", "library/data", "library/deltas", "library/protobuf"],
   "library/convert": ["library/checkpoint", "library/models"],
   "library/deltas": ["library/models", "library/checkpoint"],
   "library/models": ["compute/nn", "compute/objectives"],

@@ -116,10 +116,7 @@ function tooFewDevices(numRanks: number, devices: readonly Device[]): TroupeErro
   });
 }
 
-/**
- * @returns the devices of this host that a name means: one, or all of a kind
- * @throws {TroupeError} `DEVICE_UNAVAILABLE` for a device that this host does not have
- */
+/** @returns this host's devices that a name means: one, or all of a kind @throws {TroupeError} `DEVICE_UNAVAILABLE` */
 function present(name: string): Device[] {
   const kind = DEVICE_KINDS.find((each) => each === (name === "auto" ? "cuda" : name));
   const count = kind === undefined ? 0 : deviceCount(kind);

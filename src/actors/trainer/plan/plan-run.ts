@@ -157,15 +157,6 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-function layoutOf(
-  { layout: { ranks, mesh, zero, schedule, chunks } }: RuntimeSettings,
-  batch: Pick<BatchPlan, "batchSize" | "accumulation">,
-): parallel.Layout {
-  const { tp, pp, ep } = mesh;
-  const { batchSize, accumulation } = batch;
-  return { ranks, tp, pp, ep, zero, schedule, chunks, batchSize, accumulation };
-}
-
 /** A job's model, optimizers and schedules, declared once its data is known. */
 export interface DeclaredJob {
   readonly model: Module;
@@ -195,7 +186,11 @@ export function dryRun(
   if (settings.precision.invariant) checkInvariant(model);
   const optimizers = optimizersOf(job, model, config);
   const schedules = schedulesOf(job, optimizers, config, data.facts);
-  parallel.checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
+  const { ranks, mesh, zero, schedule, chunks } = settings.layout;
+  const { tp, pp, ep } = mesh;
+  const { batchSize, accumulation } = batch;
+  const layout = { ranks, tp, pp, ep, zero, schedule, chunks, batchSize, accumulation };
+  parallel.checkLayout(factsOf(job, model, config, settings), layout);
   const held = heldByFirst(job, config, data, settings).namedParameters();
   optim.checkOptimizers(
     optimizers,
@@ -287,10 +282,7 @@ export function planRun(
   };
 }
 
-/**
- * Returns the rule for the best state.
- * @throws {TroupeError} `OPTION` for a rule by evaluations that are never made
- */
+/** Returns the rule for the best state. @throws {TroupeError} `OPTION` for a rule by evaluations that are never made */
 function bestRuleOf({ best, evaluateEverySteps }: TrainingPlan): BestRule | undefined {
   if (best !== undefined && evaluateEverySteps === undefined)
     throw optionError("evaluateEverySteps of the job's training", "given where best is", "none");
@@ -363,9 +355,8 @@ function evaluationBatches(
   });
 }
 
-/** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
-function integer(option: string, value: number, lowest: number, highest = Number.MAX_SAFE_INTEGER): number {
-  if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
-  const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
-  throw optionError(option, `a whole number ${range}`, value);
+/** @throws {TroupeError} `OPTION` unless `value` is a whole number of at least `lowest` */
+function integer(option: string, value: number, lowest: number): number {
+  if (Number.isSafeInteger(value) && value >= lowest) return value;
+  throw optionError(option, `a whole number ≥ ${lowest}`, value);
 }
