@@ -133,7 +133,7 @@ export class PagedContinuation implements Writer {
   readonly begun: readonly (readonly number[])[];
   readonly #model: LanguageModel;
   readonly #pages: Pages;
-  /** Of each row. Rows that begin with one prompt have one at first. */
+  /** The text of each row; rows that begin with one prompt share one until their first token. */
   #kept: PagedText[];
 
   constructor(
