@@ -1,5 +1,5 @@
 import type { NamesOf } from "../../errors/index.ts";
-import { type RampUp, samplesAfter } from "../batch-ramp.ts";
+import { type RampUp, samplesAfter } from "../samples.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
 import {
   checkMinLr,

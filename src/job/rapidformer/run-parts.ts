@@ -1,6 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type RampUp, stepsOfSamples } from "../../compute/batch-ramp.ts";
 import {
   AdamW,
   MegatronSchedule,
@@ -9,6 +8,7 @@ import {
   type Schedule,
   SGD,
 } from "../../compute/optim/index.ts";
+import { type RampUp, stepsOfSamples } from "../../compute/samples.ts";
 import { TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import { maxFileBytes, readBoundedSync, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import { hasWeights, parseJsonObject } from "../../library/checkpoint/index.ts";
