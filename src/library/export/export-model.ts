@@ -7,17 +7,7 @@ import { TroupeError } from "../../errors/index.ts";
 import { adapterConfigName, type Companions, type JsonObject } from "../checkpoint/index.ts";
 import { type ConvertSource, type LazyTensor, openSource, writeBeside } from "../convert/index.ts";
 import { applyDelta, deltaFrom, loadDelta, mergeDelta } from "../deltas/index.ts";
-import {
-  autoModel,
-  configOfFile,
-  copyWeights,
-  hasModel,
-  matchWeights,
-  pretrained,
-  type Task,
-  type TaskModel,
-  taskOf,
-} from "../models/index.ts";
+import * as models from "../models/index.ts";
 import { exportError } from "./export-error.ts";
 import { type OnnxOptions, onnxTypes, writeOnnxParts } from "./onnx/export-onnx.ts";
 import { readFromMemory } from "./read-from-memory.ts";
@@ -95,8 +85,8 @@ function onnxTypeOf(type: string): NonNullable<OnnxOptions["type"]> {
 
 /** A model to be exported, whose parameters are read one by one. */
 export interface OpenedModel extends AsyncDisposable {
-  readonly model: TaskModel;
-  readonly task: Task;
+  readonly model: models.TaskModel;
+  readonly task: models.Task;
   readonly config: JsonObject;
   readonly generationConfig: JsonObject | undefined;
   readonly companions: Companions;
@@ -144,7 +134,7 @@ async function openModel(path: string, { base, task: given }: OpenModelOptions):
         "models of a class of your own are exported by writeOnnx",
       );
     const task = taskIn(config, given);
-    const model = autoModel(task, configOfFile(config));
+    const model = models.autoModel(task, models.configOfFile(config));
     const release = adapter === undefined ? undefined : await loadTuned(model, source, adapter);
     const read = adapter === undefined ? streamed(model, source) : readFromMemory(model);
     const { generationConfig, companions = {} } = source;
@@ -160,11 +150,11 @@ async function openModel(path: string, { base, task: given }: OpenModelOptions):
   }
 }
 
-function taskIn(config: JsonObject, given: string | undefined): Task {
-  const task = given ?? taskOf(config);
-  if (task !== undefined && hasModel(task as Task, config)) return task as Task;
-  const known: readonly Task[] = ["image_text"];
-  const only = task === undefined ? known.find((each) => hasModel(each, config)) : undefined;
+function taskIn(config: JsonObject, given: string | undefined): models.Task {
+  const task = given ?? models.taskOf(config);
+  if (task !== undefined && models.hasModel(task as models.Task, config)) return task as models.Task;
+  const known: readonly models.Task[] = ["image_text"];
+  const only = task === undefined ? known.find((each) => models.hasModel(each, config)) : undefined;
   if (only !== undefined) return only;
   throw exportError(
     "a model with the head of a task",
@@ -175,13 +165,7 @@ function taskIn(config: JsonObject, given: string | undefined): Task {
 }
 
 /** Arrays and dtypes of weights, by their names in files. */
-const formats = {
-  F64: { dtype: "float64", array: Float64Array },
-  F32: { dtype: "float32", array: Float32Array },
-  BF16: { dtype: "bfloat16", array: Uint16Array },
-  F16: { dtype: "float16", array: Uint16Array },
-  I64: { dtype: "int64", array: BigInt64Array },
-} as const;
+const formats = { ...models.weightDTypes, I64: models.counted } as const;
 
 function tensorOf({ dtype: name }: LazyTensor, bytes: Uint8Array, { shape }: Parameter): Tensor {
   if (!Object.hasOwn(formats, name)) throw exportError(`weights of ${Object.keys(formats).join(", ")}`, name);
@@ -194,8 +178,8 @@ function tensorOf({ dtype: name }: LazyTensor, bytes: Uint8Array, { shape }: Par
 }
 
 /** Reads each parameter from the file when it is asked for. */
-function streamed(model: TaskModel, { tensors }: ConvertSource): OpenedModel["read"] {
-  const matches = new Map(matchWeights(model, tensors).map((match) => [match.name, match]));
+function streamed(model: models.TaskModel, { tensors }: ConvertSource): OpenedModel["read"] {
+  const matches = new Map(models.matchWeights(model, tensors).map((match) => [match.name, match]));
   materializeTransient(model, 0);
   const inMemory = readFromMemory(model);
   return async (name) => {
@@ -208,18 +192,18 @@ function streamed(model: TaskModel, { tensors }: ConvertSource): OpenedModel["re
 
 /** Loads a base with its delta, merged where possible. */
 async function loadTuned(
-  model: TaskModel,
+  model: models.TaskModel,
   { tensors }: ConvertSource,
   adapter: string,
 ): Promise<(() => void) | undefined> {
   applyDelta(model, deltaFrom(adapter));
-  const { matched } = pretrained(model, tensors);
+  const { matched } = models.pretrained(model, tensors);
   materialize(model, { seed: 0 });
   const weights = {
     entry: (name: string) => tensors.get(name) as LazyTensor,
     read: (name: string) => (tensors.get(name) as LazyTensor).read(),
   };
-  await copyWeights(model, matched, weights);
+  await models.copyWeights(model, matched, weights);
   await loadDelta(adapter, model);
   try {
     return mergeDelta(model);
