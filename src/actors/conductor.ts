@@ -33,6 +33,7 @@ import type {
   BatchRequest,
   CheckpointerProtocol,
   DeclaredModel,
+  InitialState,
   Joined,
   LoopLeft,
   RankGroup,
@@ -62,6 +63,8 @@ export interface ConductorOptions {
   readonly listener: RunListener;
   /** Called before the first step, once nothing can refuse the run any more. */
   readonly onPrepared: () => Promise<void>;
+  /** Finds the state in a folder that a script loads. @throws {TroupeError} if it is not the model's */
+  readonly load: (folder: string) => Promise<InitialState>;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
   /** Runs `body` as the start of a trace, if one is due. */
@@ -222,7 +225,7 @@ export class Conductor {
   async #makeCalls(calls: CallLog): Promise<number> {
     const { plan, control } = this.#options;
     const reader = calls.read(plan.initial.step);
-    const scripted = new ScriptedCalls(this.#orders, reader);
+    const scripted = new ScriptedCalls(this.#ordersOf(calls), reader);
     this.#report.restartClock();
     this.#granted = plan.initial.step;
     while (!control.isStopping) {
@@ -243,9 +246,10 @@ export class Conductor {
   }
 
   /** The parts of this conductor that a script's calls use. */
-  get #orders(): CallOrders {
+  #ordersOf(calls: CallLog): CallOrders {
     const conductor = this;
     return {
+      calls,
       plan: this.#options.plan,
       group: this.#group,
       all: this.#all,
@@ -258,6 +262,7 @@ export class Conductor {
       orderOf: (step) => this.#orderOf(step),
       entriesAt: (step) => this.#saving?.entriesAt(step) ?? [],
       saveNow: (step, reasons) => this.#saveNow([], step, reasons),
+      load: (folder) => this.#options.load(folder),
       evaluate: (step, onLoss) => this.#evaluate(step, onLoss),
       update: async (requests, ask, onUpdated) => {
         const step = this.#granted;
@@ -513,7 +518,7 @@ export class Conductor {
     }
     this.#reviewedSteps.reach(step);
     this.#warnOfUneven(step, done.ranks);
-    this.#tellUnrecorded(step, done.ranks);
+    this.#tellPrograms(step, done.ranks);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
   }
 
@@ -525,8 +530,14 @@ export class Conductor {
     emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
   }
 
-  #tellUnrecorded(step: number, ranks: readonly RankStepped[]): void {
+  #tellPrograms(step: number, ranks: readonly RankStepped[]): void {
     const { control, emit } = this.#options;
+    for (const program of ranks.flatMap((rank) => rank.programs ?? [])) {
+      const { block, ...text } = program;
+      const key = JSON.stringify(text);
+      if (!control.recorded.has(key)) emit({ kind: "block.recorded", step, ...program });
+      control.recorded.add(key);
+    }
     for (const { block, reason, line } of ranks.flatMap((rank) => rank.unrecorded ?? [])) {
       if (control.unrecorded.has(reason)) continue;
       control.unrecorded.add(reason);

@@ -1,5 +1,5 @@
 import type { RecordedTensor } from "../../compute/nn/index.ts";
-import type { FlatBlock, Unrecorded } from "../../compute/parallel/index.ts";
+import type { FlatBlock, RecordedProgram, Unrecorded } from "../../compute/parallel/index.ts";
 import type { LossValues, LossWeights } from "../../job/index.ts";
 import type { StateName } from "../../library/checkpoint/index.ts";
 import type { GeneratedText, GenerateOptions } from "../../library/models/index.ts";
@@ -178,6 +178,8 @@ export interface RankStepped extends RankAccumulated {
   readonly metrics: readonly MetricSum[];
   /** Blocks that were to be recorded as programs and were not, since the step before. */
   readonly unrecorded?: readonly Unrecorded[];
+  /** Programs that blocks are replayed by, since the step before. */
+  readonly programs?: readonly RecordedProgram[];
   /** Whether the rank's code asks to end the run after this step; the rank then waits for the `verdict`. */
   readonly wantsStop?: boolean;
 }

@@ -6,7 +6,7 @@ import { attach, hold, shareRef, Tensor, type TensorRef } from "../../compute/te
 import { TroupeError } from "../../errors/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
 import { reportActivity } from "../inspect/index.ts";
-import type * as protocol from "../protocols/index.ts";
+import * as protocol from "../protocols/index.ts";
 import { type ShardPaging, whilePinned } from "../state/paging/index.ts";
 import { FrozenFlags } from "./frozen-flags.ts";
 import type { ShardGroups } from "./group/shard-groups.ts";
@@ -81,7 +81,7 @@ export class Shard {
     this.#clock = new OptimizerClock(plan);
     this.#complete = plan.layouts.map(() => new parallel.StepCounter());
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
-    const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
+    const progress = protocol.progressIn(plan.initial);
     const kept = plan.layouts.filter((layout) => parallel.keepsState(layout, progress));
     this.#kept = new Set(kept.map(({ index }) => index));
     this.#updateAccess = updateAccessOf(plan);

@@ -12,6 +12,20 @@ interface NativeUse {
   readonly peakBytes: number;
 }
 
+/** One half of a program, in words. */
+export interface ProgramHalf {
+  /** Operators that a call issues without the program, those that only make views included. */
+  readonly numIssued: number;
+  /** Operators that a replay runs, in order: a line each, with what it gives, its name, and what it reads. */
+  readonly operators: readonly string[];
+}
+
+/** A program in words. */
+export interface ProgramText {
+  readonly forward: ProgramHalf;
+  readonly backward: ProgramHalf;
+}
+
 /** Costs of a computation on meta tensors in one thread, as if they had memory. */
 export interface Metered {
   /** Bytes of the living meta tensors. */
@@ -73,6 +87,7 @@ export interface Native {
   dropRecording(recording: number): void;
   recordGrad(recording: number): number | string;
   programDifference(one: number, other: number): string;
+  describeProgram(program: number): ProgramText;
   programFits(program: number): boolean;
   playForward(program: number, keep: boolean): number;
   playBackward(call: number): void;
@@ -82,6 +97,8 @@ export interface Native {
   gradEnabled(): boolean;
   /** Takes the dtype's number, negative for none; returns this thread's previous one. */
   setAutocast(dtype: number): number;
+  /** Returns this thread's previous one. */
+  setInvariant(invariant: boolean): boolean;
   requiresGrad(handle: number): boolean;
   requiresGrad_(handle: number, flag: boolean): void;
   gradOf(handle: number): number;

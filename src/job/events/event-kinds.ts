@@ -6,7 +6,7 @@ import type { EventKind } from "./event.ts";
 const KINDS: Readonly<Record<EventKind, true>> = {
   "activity.finished": true, "actor.failed": true, "actor.restarted": true, "actor.stalled": true,
   "actor.started": true, "actor.stopped": true, "anomaly.detected": true,
-  "block.unrecorded": true, "checkpoint.copied": true,
+  "block.recorded": true, "block.unrecorded": true, "checkpoint.copied": true,
   "checkpoint.failed": true, "checkpoint.progressed": true, "checkpoint.rejected": true,
   "checkpoint.saved": true, "checkpoint.skipped": true, "checkpoint.started": true,
   "evaluation.finished": true, "events.dropped": true, "histogram.measured": true, "host.failed": true,

@@ -126,8 +126,13 @@ function present(name: string): Device[] {
   return [device];
 }
 
-function precisionOf({ precision, rounding, lossScale }: Chosen): PrecisionSettings {
-  return { ...plannedPrecision(precision), rounding, lossScale: lossScaleOf(precision, lossScale) };
+function precisionOf({ precision, rounding, invariant, lossScale }: Chosen): PrecisionSettings {
+  return {
+    ...plannedPrecision(precision),
+    rounding,
+    invariant,
+    lossScale: lossScaleOf(precision, lossScale),
+  };
 }
 
 function plannedPrecision(name: Precision): Pick<PrecisionSettings, "name" | "weights" | "autocast"> {

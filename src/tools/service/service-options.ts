@@ -31,13 +31,10 @@ const defaultStagingBytes = 4 * 2 ** 30;
 const defaultDeadlineMs = 3_600_000;
 
 /** Checked options, with defaults. */
-export interface ServiceSettings {
+export interface ServiceSettings
+  extends Required<Omit<CheckpointServiceOptions, "dir" | "storage" | "keepLast" | "keepEvery">> {
   readonly location: string;
   readonly keep: WriterInit["keep"];
-  readonly stagingBytes: number;
-  readonly whenBusy: "wait" | "skip";
-  readonly verify: boolean;
-  readonly saveDeadlineMs: number;
 }
 
 /** @throws {TroupeError} `OPTION` naming the option */

@@ -6,6 +6,9 @@ export {
   CallLog,
   FailedCall,
   type LiveCall,
+  type LoadedModel,
+  LoadedState,
+  modelClosed,
   type ProgramCall,
   type SteppedModel,
 } from "./call-log.ts";

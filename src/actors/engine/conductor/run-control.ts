@@ -36,6 +36,8 @@ export class RunControl {
   isUnevenReported = false;
   /** Reasons of `block.unrecorded` that were reported. */
   readonly unrecorded = new Set<string>();
+  /** Programs of `block.recorded` that were reported, as text. */
+  readonly recorded = new Set<string>();
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
   #changed = Promise.withResolvers<void>();

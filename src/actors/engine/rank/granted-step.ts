@@ -242,12 +242,15 @@ export class GrantedStep implements Disposable {
     const counted = this.#counted !== this.numMicroBatches && { numCountedBatches: this.#counted };
     const found = engine.takeUnrecorded();
     const unrecorded = found.length > 0 && { unrecorded: found };
+    const made = engine.takePrograms();
+    const programs = made.length > 0 && { programs: made };
     return {
       ...losses,
       ...counted,
       ...this.#training,
       ...use,
       ...unrecorded,
+      ...programs,
       learningRate,
       durationMs,
       waits,

@@ -8,7 +8,7 @@ import {
   pagedBlocks,
   pipelineSchedule,
 } from "../../../compute/parallel/index.ts";
-import { attach, type Device } from "../../../compute/tensor/index.ts";
+import { attach, type Device, setInvariant } from "../../../compute/tensor/index.ts";
 import type { Job } from "../../../job/index.ts";
 import { microBatchesAt } from "../../../library/data/index.ts";
 import type { ActorContext, ActorRef } from "../../../runtime/index.ts";
@@ -61,6 +61,7 @@ export class ModelRunner {
     const reader = { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp };
     const device = devices[rank] as Device;
     const dealing = { ...plan.training, replica: this.place.dp };
+    setInvariant(plan.precision.invariant);
     this.batches = new BatchSource(context, feeder, dealing, { ...reader, deadlineMs, device });
     const { memory } = context.board.collective;
     this.model = new RankModel(job, plan, rank, this.batches, memory, new ReachedActors(context));

@@ -4,7 +4,7 @@ import { type BlockPlan, Mesh } from "../../../compute/parallel/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type Job, type Losses, modelOf, optimizersOf, runProgram, weighLosses } from "../../../job/index.ts";
 import { disposeBatch, type Rows, type TensorBatch } from "../../../library/data/index.ts";
-import type { DeclaredModel, RankPlan } from "../../protocols/index.ts";
+import { type DeclaredModel, progressIn, type RankPlan } from "../../protocols/index.ts";
 import type { BatchSource } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import { noteHeldTensors } from "./held-tensors.ts";
@@ -61,6 +61,8 @@ export class RankModel implements Disposable {
     bindRandomness(this.module, this.randomness);
     this.optimizers = optimizersOf(job, this.module, config);
     this.rates = new LearningRates(job, this.optimizers, config, facts);
+    if (plan.initial.isFrozen === true)
+      for (const parameter of this.module.parameters()) parameter.trainable = false;
     const { deadlineMs, devices, recompute } = plan.execution;
     const options = { generation: plan.generation, deadlineMs, devices, status };
     this.groups = new RankGroups(plan.groups, plan.layout.mesh, rank, options);
@@ -74,7 +76,7 @@ export class RankModel implements Disposable {
       mesh,
       rank,
     });
-    const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
+    const progress = progressIn(plan.initial);
     this.training = new StepTraining(this.module, this.blocks.layouts, rank, this.optimizers, progress);
   }
 

@@ -80,8 +80,11 @@ function checkTokenizer({ tokenizer }: TrainerState, facts: DatasetFacts): void 
   );
 }
 
-/** Compares tensors by name and shape: a stored one that the model lacks would be lost, a missing one could not be filled. */
-function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
+/**
+ * Compares tensors by name and shape: a stored one that the model lacks would be lost, a missing one could not be filled.
+ * @throws {TroupeError} `RESUME_MISMATCH`
+ */
+export function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
   const state = tunedState(model);
   const hint = whyAnother(changes);
   for (const [name, { shape }] of state) {

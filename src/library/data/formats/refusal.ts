@@ -3,12 +3,13 @@ import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.t
 import { noteFile } from "../noted-files.ts";
 
 /** The error for an invalid example. @param place - file and line, or another name of the example */
-export function exampleError(place: string, expected: string, got: unknown): TroupeError {
+export function exampleError(place: string, expected: string, got: unknown, hint?: string): TroupeError {
   return new TroupeError("DATA_EXAMPLE", {
     where: "data",
     expected: `${expected} at ${place}`,
     got: `${got}`,
-    fields: { place },
+    hint,
+    fields: { place, expected, got },
   });
 }
 

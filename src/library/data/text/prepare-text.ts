@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { fileErrors, TroupeError } from "../../../errors/index.ts";
-import { makeOwnFolder, userCache } from "../../../errors/untrusted/index.ts";
+import { cacheFolder } from "../cache-folder.ts";
 import { CharacterSet, CharacterTokenizer } from "../tokenizers/character.ts";
 import { loadTokenizer, tokenizerFromSpec } from "../tokenizers/load.ts";
 import { tokenDType } from "../tokenizers/token-dtype.ts";
@@ -39,9 +39,6 @@ export interface PreparedText {
   readonly textSha256: string;
 }
 
-/** `$TROUPE_CACHE`, else `troupe` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`). */
-const defaultCacheDir = (): string => process.env.TROUPE_CACHE ?? userCache();
-
 /**
  * Encodes a text once: the tokens are stored in the cache folder under a name derived from the text's bytes and the tokenizer, so
  * that the next run only reads the text to recognize it. Several processes may do it at once. A damaged cached file is made
@@ -55,9 +52,7 @@ export async function prepareText(options: TextOptions): Promise<PreparedText> {
   await refuseBinary(files, source);
   const chosen = await choose(options.tokenizer);
   const textSha256 = await hashText(files);
-  const cache = options.cacheDir ?? defaultCacheDir();
-  const reason = makeOwnFolder(cache);
-  if (reason !== undefined) throw cacheUnsafe(cache, reason);
+  const cache = cacheFolder(options.cacheDir, "encoded text");
   const tokensPath = join(cache, `${cacheKey(textSha256, chosen)}.tokens`);
   const note =
     (await verifiedNote(tokensPath)) ?? (await encodeToFile(tokensPath, files, textSha256, chosen));
@@ -144,16 +139,6 @@ function changed(files: readonly TextFile[]): TroupeError {
     got: "other bytes",
     hint: "run again once it is complete",
     fields: { path: files[0]?.path },
-  });
-}
-
-function cacheUnsafe(path: string, got: string): TroupeError {
-  return new TroupeError("DATA_CACHE_FAILED", {
-    where: "data",
-    expected: `a folder for encoded text at ${path} that no other user could have made or can write to`,
-    got,
-    hint: "set TROUPE_CACHE to another folder",
-    fields: { path },
   });
 }
 

@@ -143,7 +143,8 @@ function decode(decoder: TextDecoder, path: string, bytes?: Uint8Array): string 
   }
 }
 
-async function pathsOf(entry: string): Promise<string[]> {
+/** The files of one entry of a source, sorted; none where there is none. @throws {TroupeError} `DATA_UNREADABLE` */
+export async function pathsOf(entry: string): Promise<string[]> {
   if (entry === "") return [];
   // A path that exists is used literally, even if it looks like a pattern.
   const found = await stat(entry).catch((cause: NodeJS.ErrnoException) => cause);
