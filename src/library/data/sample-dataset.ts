@@ -207,6 +207,7 @@ function checkOptions<T, B extends Batch, F extends DatasetFacts>({
   if (!Number.isSafeInteger(seed)) throw optionErrors("DATA_OPTION", "data")("seed", "a whole number", seed);
 }
 
-function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {
+/** Whether a value must be waited for. */
+export function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {
   return typeof (value as { then?: unknown } | null)?.then === "function";
 }

@@ -5,7 +5,7 @@ import { type NamesOf, optionErrors, refuseUnknown, TroupeError } from "../../..
 import { cacheFolder } from "../cache-folder.ts";
 import type { Awaitable, Fingerprint } from "../dataset.ts";
 import type { JsonRecord } from "../formats/index.ts";
-import type { OrderedSamples, SampleOrder } from "../sample-dataset.ts";
+import { isPromise, type OrderedSamples, type SampleOrder } from "../sample-dataset.ts";
 import type { Block, BlockRecords } from "./block.ts";
 import { BlockCache } from "./block-cache.ts";
 import { BlockOrder } from "./block-order.ts";
@@ -285,10 +285,6 @@ class FileRecords<T> implements Records<T> {
     }
     return true;
   }
-}
-
-function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {
-  return typeof (value as { then?: unknown } | null)?.then === "function";
 }
 
 function checkOptions<T>(options: RecordOptions<T>): void {
