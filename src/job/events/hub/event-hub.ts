@@ -85,8 +85,7 @@ export class EventHub {
   }
 
   /**
-   * Adds a sink, which receives every event from now on; the hub closes it with itself.
-   * @returns removes the sink again, without closing it
+   * Adds a sink for every event from now on; the hub closes it with itself. @returns removes it again, without closing it
    * @throws {TroupeError} `OPTION` for an object without `write` or `close`
    */
   addSink(sink: EventSink): () => void {
