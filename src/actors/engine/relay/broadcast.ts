@@ -32,6 +32,7 @@ export class Broadcast {
 
   /**
    * @param own - by rank of the world
+   * @param onAnswer - receives each answer as it comes, of receivers that are reached directly
    * @returns their answers, in rank order
    * @throws the first receiver's error; `ACTOR_DOWN` if a receiver or a relay is gone
    */
@@ -40,10 +41,12 @@ export class Broadcast {
     kind: K,
     message: In<Members[T], K> & object,
     own?: Own<In<Members[T], K>>,
+    onAnswer: (answer: Out<Members[T], K>) => void = () => {},
   ): Promise<Out<Members[T], K>[]> {
     const order = { host: this.#root, to, kind, message, own, deadlineMs: this.#deadlineMs };
     const answers: Out<Members[T], K>[] = [];
-    for (const [rank, answer] of await sendDown(order, this.#group))
+    const hear = (answer: unknown) => onAnswer(answer as Out<Members[T], K>);
+    for (const [rank, answer] of await sendDown(order, this.#group, hear))
       answers[rank] = answer as Out<Members[T], K>;
     return answers;
   }

@@ -19,7 +19,7 @@ import type { CheckpointerProtocol, InitialState, RankGroup, RunResult } from ".
 import type { RunPlan } from "../plan/plan-run.ts";
 import type { Start } from "../resume/start.ts";
 import { LastGood } from "./last-good.ts";
-import { Recovery, type RestartPoint } from "./recovery.ts";
+import { isOfCode, Recovery, type RestartPoint } from "./recovery.ts";
 import { ReportedSaves } from "./reported-saves.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 
@@ -126,6 +126,7 @@ async function leadGenerations(
       emit,
       listener,
       load: options.load,
+      isOfCode,
       onPrepared: async () => {
         if (loading?.call.kind === "load") loading.call.answer({ step: initial.step });
         loading = undefined;

@@ -89,7 +89,7 @@ function isUnreadable(error: unknown): error is TroupeError {
 const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "CHECKPOINT_ELSEWHERE", "MEMORY_COPY_LOST"];
 
 /** Whether a program, the data or an option of a call has thrown the error: not a lost actor, and not a slow one. */
-function isOfCode(error: unknown): boolean {
+export function isOfCode(error: unknown): boolean {
   if (!(error instanceof TroupeError)) return true;
   return ![...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"].includes(error.code);
 }
