@@ -9,6 +9,7 @@ const slow = [
   "test/trainer/live/frozen.test.ts",
   "test/trainer/live/layouts.test.ts",
   "test/trainer/live/load.test.ts",
+  "test/trainer/live/invariant.test.ts",
   "test/trainer/live/recovery.test.ts",
   "test/trainer/live/rollouts.test.ts",
   "test/examples/post-training.test.ts",
@@ -44,6 +45,8 @@ const slow = [
   "test/trainer/repeated-runs.test.ts",
   // The complete program, four times, beside a user who would harm it.
   "test/access/hostile-user.test.ts",
+  // Models of all families, in llama.cpp.
+  "test/export/gguf*.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
   // Whole runs of what is proved in its parts: models alone, kernels, stores, optimizers, deltas, devices, templates.

@@ -64,20 +64,20 @@ export const errorTable = {
   DASHBOARD_SOURCE: "the dashboard's source is neither an event file nor a folder of one",
   // data
   DATA_BATCH: "a batch is not a record of named tensors and plain values, or its samples differ in kind",
-  DATA_CACHE_FAILED: "the cache of encoded text cannot be written or read",
+  DATA_CACHE_FAILED: "the cache of prepared data cannot be written or read",
   DATA_CHANGED: "data or initial weights changed while they were being read, or since the run began",
-  DATA_EMPTY: "a text is empty",
+  DATA_EMPTY: "a text is empty, or files have no records",
   DATA_EXAMPLE: "a training example does not have the format that its task reads",
   DATA_INDEX:
     "an indexed dataset or an index file beside it is damaged, or its two files contradict each other",
   DATA_INVALID: "`data` did not return a dataset, or a dataset method returned an invalid value",
-  DATA_MISSING: "no text was found at this file, folder or pattern",
+  DATA_MISSING: "no data was found at this file, folder, pattern or address",
   DATA_OPTION: "an option of a dataset is invalid",
   DATA_PENDING: "data or a batch never arrives because a promise does not settle or a loop does not end",
   DATA_SPLIT: "the dataset does not have this split, or the split is empty",
   DATA_TOO_LARGE: "a text is too large for the chosen tokenizer",
   DATA_TOO_SHORT: "a text has fewer tokens than one window needs",
-  DATA_UNREADABLE: "a text cannot be read, or is not UTF-8",
+  DATA_UNREADABLE: "a file of data cannot be read, or a text is not UTF-8",
   DATA_VOCABULARY: "the tokens of a text do not fit the vocabulary of the model",
   TOKENIZER_INVALID: "a tokenizer file is missing or malformed",
   TOKENIZER_UNKNOWN_CHARACTER: "a text has a character that is not in the vocabulary",
@@ -271,6 +271,42 @@ export class TroupeError extends Error {
 function sentence({ where, expected, got, hint }: ErrorSentence): string {
   const advice = hint === undefined ? "" : ` (${hint})`;
   return `[${where}] expected ${expected}, got ${got}${advice}`;
+}
+
+/** Makes the errors of one code about options: `[where] expected OPTION to be X, got Y`. */
+export function optionErrors(
+  code: ErrorCode,
+  where: string,
+): (option: string, expected: string, got: unknown) => TroupeError {
+  return (option, expected, got) =>
+    new TroupeError(code, {
+      where,
+      expected: `${option} to be ${expected}`,
+      got: `${got}`,
+      fields: { option, got },
+    });
+}
+
+/**
+ * Makes the errors of one code about files and folders: `[where] expected X in PATH, got Y (hint)`.
+ * @param usual - the hint of errors without one of their own
+ * @param relation - the word before the path
+ */
+export function fileErrors(
+  code: ErrorCode,
+  where: string,
+  usual?: string,
+  relation: "in" | "at" = "in",
+): (path: string, expected: string, got: string, more?: { hint?: string; cause?: unknown }) => TroupeError {
+  return (path, expected, got, { hint = usual, cause } = {}) =>
+    new TroupeError(code, {
+      where,
+      expected: `${expected} ${relation} ${path}`,
+      got,
+      hint,
+      fields: { path },
+      cause,
+    });
 }
 
 const fileFailures: Readonly<Record<string, string>> = {

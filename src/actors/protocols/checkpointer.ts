@@ -90,10 +90,7 @@ export type CheckpointerProtocol = SnapshotProtocol &
 
 /** Arguments of a new checkpointer. */
 export interface CheckpointerInit {
-  /**
-   * The run's checkpoint folder, made and locked by the run, or a store such as `s3://bucket/prefix`; undefined: states
-   * stay in memory only.
-   */
+  /** The run's checkpoint folder, which it locks, or a store such as `s3://bucket/prefix`; undefined: states stay in memory. */
   readonly directory: string | undefined;
   /** The token of the run's lock on the folder. */
   readonly hold: string | undefined;

@@ -104,10 +104,7 @@ export class Shard {
     return new Shard(plan, place, steps, store, stateStore);
   }
 
-  /**
-   * Fills the memory with the run's initial state.
-   * @returns the buffers that the rank reads parameters from, once all ranks have filled them
-   */
+  /** Fills the memory with the run's initial state. @returns the rank's buffers, once all ranks have filled them */
   async fill(): Promise<TensorRef[]> {
     const { initial, layouts, reader } = this.#plan;
     await this.#stateStore.fill(initial, this.#context.self);
@@ -200,10 +197,7 @@ export class Shard {
     if (progress.updated.length === 0) await this.#end(step, progress);
   }
 
-  /**
-   * An offload actor's share of an exchange that an update asks of all ranks.
-   * @returns all shares, in rank order; the caller's
-   */
+  /** An offload actor's share of an exchange by all ranks for an update. @returns all shares, in rank order; the caller's */
   share(update: protocol.BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
     return shareUpdate(this.#plan, this.#rank, this.#groups, update, round, value);
   }

@@ -9,7 +9,6 @@ import {
   type ActorInspection,
   type ActorRef,
   type ActorSystem,
-  fromFailure,
   type RuntimeEvent,
   systemClock,
 } from "../../runtime/index.ts";
@@ -167,10 +166,7 @@ export class Run {
     return this.#system.inspect();
   }
 
-  /**
-   * Ends the run for a signal that comes before all hosts have joined: it fails with `RUN_INTERRUPTED`, since there is nothing to save.
-   * @returns whether it ended
-   */
+  /** Ends the run with `RUN_INTERRUPTED` if hosts still have to join: there is nothing to save. @returns whether it ended */
   interrupt(signal: NodeJS.Signals): boolean {
     if (this.#options.head === undefined || this.#haveJoined) return false;
     const got = `${signal} before all hosts had joined`;
@@ -181,12 +177,7 @@ export class Run {
   /** Reports to other hosts how the run has ended, so that they exit with the same code. */
   endedBy(signal: NodeJS.Signals | undefined, { steps, saveError }: RunResult): void {
     if (saveError !== undefined)
-      this.#failure = fromFailure({
-        name: "TroupeError",
-        code: "CHECKPOINT_SAVE_FAILED",
-        message: saveError.message,
-        fields: {},
-      });
+      this.#failure = new TroupeError("CHECKPOINT_SAVE_FAILED", { relayed: saveError.message });
     else if (signal !== undefined)
       this.#failure = interrupted(
         `${signal} after step ${steps}, whose state is saved`,
@@ -194,10 +185,7 @@ export class Run {
       );
   }
 
-  /**
-   * Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors.
-   * @param first - awaited before they end
-   */
+  /** Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors. @param first - awaited before they end */
   async stop(first?: Promise<void>): Promise<void> {
     this.#isStopped = true;
     await first;

@@ -11,6 +11,21 @@ export interface Samples<T> {
   at(index: number): Awaitable<T | undefined>;
 }
 
+/** How the samples of an epoch are ordered. */
+export interface SampleOrder {
+  readonly seed: number;
+  readonly isShuffled: boolean;
+}
+
+/** Samples with an order of their own, in which they are read well. */
+export interface OrderedSamples<T> extends Samples<T> {
+  /**
+   * Returns the index of the sample at `position` of an endless sequence, of which each epoch has every sample once: a pure
+   * function of its arguments. May begin to read samples that are soon asked for.
+   */
+  indexAt(position: number, order: SampleOrder): number;
+}
+
 /** The place of a batch: its split, and the samples of it read before, over all epochs. */
 export interface BatchPlace {
   readonly split: string;
@@ -43,7 +58,7 @@ export interface LengthBuckets {
 export interface SampleDatasetOptions<T, B extends Batch, F extends DatasetFacts> {
   readonly facts: F;
   /** By name. */
-  readonly splits: Readonly<Record<string, Samples<T>>>;
+  readonly splits: Readonly<Record<string, Samples<T> | OrderedSamples<T>>>;
   readonly collate: Collate<T, B>;
   /** Orders the samples of each epoch. */
   readonly seed: number;
@@ -67,7 +82,9 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
 ): Dataset<B, F> {
   const { facts, splits, collate, seed, shuffle = true, buckets, countTokens, score, fingerprint } = options;
   checkOptions(options);
-  const drawn = (position: number, length: number) => {
+  const drawn = (position: number, samples: Samples<T> | OrderedSamples<T>) => {
+    if ("indexAt" in samples) return samples.indexAt(position, { seed, isShuffled: shuffle });
+    const { length } = samples;
     const place = position % length;
     return shuffle ? permute(place, length, seed, Math.floor(position / length)) : place;
   };
@@ -83,7 +100,7 @@ export function sampleDataset<T, B extends Batch, F extends DatasetFacts>(
       const first =
         isTrained && buckets?.isStep === true ? dealt(buckets.window, position, numSamples) : position;
       const indices = Array.from({ length: numSamples }, (_, index) =>
-        isTrained ? ordered(first + index, samples.length) : first + index,
+        isTrained ? ordered(first + index, samples) : first + index,
       );
       return scopeUnlessAsync((): Awaitable<B> => {
         const taken = indices.map((index) => readSample(samples, split, index));
@@ -127,13 +144,13 @@ function readSample<T>(samples: Samples<T>, split: string, index: number): Await
 const WINDOWS_KEPT = 4;
 
 /** Sorts the samples of each window, shortest first; of equal ones the first drawn. */
-function byLength({ window, lengthOf }: LengthBuckets, drawn: (position: number, length: number) => number) {
+function byLength<S>({ window, lengthOf }: LengthBuckets, drawn: (position: number, samples: S) => number) {
   const kept = new Map<number, readonly number[]>();
-  return (position: number, length: number): number => {
+  return (position: number, samples: S): number => {
     const number = Math.floor(position / window);
     let sorted = kept.get(number);
     if (sorted === undefined) {
-      const all = Array.from({ length: window }, (_, place) => drawn(number * window + place, length));
+      const all = Array.from({ length: window }, (_, place) => drawn(number * window + place, samples));
       sorted = all.toSorted((left, right) => lengthOf(left) - lengthOf(right));
       kept.set(number, sorted);
       const [oldest] = kept.keys();

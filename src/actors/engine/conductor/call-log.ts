@@ -153,10 +153,7 @@ export class CallLog {
     return promise;
   }
 
-  /**
-   * Reads the calls that follow the state after `step` steps.
-   * @throws {TroupeError} `CALLS_LOST` if they are forgotten
-   */
+  /** Reads the calls that follow the state after `step` steps. @throws {TroupeError} `CALLS_LOST` if they are forgotten */
   read(step: number): CallReader {
     if (this.#step === undefined) {
       this.#step = step;

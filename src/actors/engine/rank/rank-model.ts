@@ -7,7 +7,7 @@ import { disposeBatch, type Rows, type TensorBatch } from "../../../library/data
 import { type DeclaredModel, progressIn, type RankPlan } from "../../protocols/index.ts";
 import type { BatchSource } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
-import { HeldTensors } from "./held-tensors.ts";
+import { noteHeldTensors } from "./held-tensors.ts";
 import { LearningRates } from "./learning-rates.ts";
 import { MeshRank } from "./mesh-rank.ts";
 import { RankGroups } from "./rank-groups.ts";
@@ -29,9 +29,10 @@ export class RankModel implements Disposable {
   readonly blocks: BlockPlan;
   /** The parameters that steps train. */
   readonly training: StepTraining;
+  /** @throws {TroupeError} `MODULE_STATE` for a tensor of its own that has changed since it was built */
+  readonly checkUnchanged: () => void;
   readonly #job: Job;
   readonly #plan: RankPlan;
-  readonly #held: HeldTensors;
   /** The rank as a loss function sees it. */
   readonly #self: MeshRank;
 
@@ -54,7 +55,7 @@ export class RankModel implements Disposable {
     this.#plan = plan;
     const { config, facts } = plan.job;
     this.module = modelOf(job, config, facts);
-    this.#held = new HeldTensors(this.module);
+    this.checkUnchanged = noteHeldTensors(this.module);
     this.randomness = new Randomness(plan.training.seed);
     this.randomness.step = plan.initial.step;
     bindRandomness(this.module, this.randomness);
@@ -98,11 +99,6 @@ export class RankModel implements Disposable {
   /** Runs one of the job's programs on a batch, with the present parameters. */
   run(program: string, batch: TensorBatch, args: unknown): Losses | Rows {
     return runProgram(this.#job, program, this.module, batch, args, this.#self);
-  }
-
-  /** @throws {TroupeError} `MODULE_STATE` for a tensor of its own that has changed since it was built */
-  checkUnchanged(): void {
-    this.#held.checkUnchanged();
   }
 
   /** Leaves its groups, and releases its own tensors. */

@@ -175,10 +175,7 @@ export class LiveModel<J = Job> implements ReadModel<J> {
     });
   }
 
-  /**
-   * Computes the loss of the held-out splits that the job names, or of `validation`, by split, and reports
-   * `evaluation.finished`.
-   */
+  /** Computes the loss of each held-out split that the job names, else of `validation`, and reports `evaluation.finished`. */
   evaluate(): Promise<Readonly<Record<string, EvaluatedLoss>>> {
     return this.#made(() => {
       if (!this.#run.canEvaluate)

@@ -75,10 +75,7 @@ export class LastGood {
     return this.#inUse({ kind: "memory", step, progress, checkpointer, deadlineMs });
   }
 
-  /**
-   * Notes that a state could not be read: an older one is used from here on.
-   * @throws the read error where no older one is left
-   */
+  /** Notes that a state could not be read: an older one is used from here on. @throws the read error if none is left */
   async reject(initial: InitialState, error: TroupeError): Promise<void> {
     if (initial.kind === "memory") {
       this.#memoryIsLost = true;

@@ -1,6 +1,5 @@
 import { shareRef, type Tensor } from "../../../compute/tensor/index.ts";
 import type { CheckpointSettings } from "../../../job/options/index.ts";
-import type { KeepRule } from "../../../library/checkpoint/index.ts";
 import type { ActorRef, ActorSystem } from "../../../runtime/index.ts";
 import { actorModules } from "../../index.ts";
 import {
@@ -28,7 +27,8 @@ export async function superviseCheckpointer(
   held: HeldWeights<Tensor> | undefined,
 ): Promise<ActorRef<CheckpointerProtocol>> {
   const name = prefix + CHECKPOINTER;
-  const keep = keepLast === undefined ? undefined : keepRule(keepLast, keepEverySteps);
+  const also = keepEverySteps !== undefined && { every: keepEverySteps };
+  const keep = keepLast === undefined ? undefined : { last: keepLast, ...also };
   const supervisor = await system.supervise({
     name: `${prefix}saving`,
     strategy: "one_for_one",
@@ -59,8 +59,4 @@ function shared({ tensors, ...state }: HeldWeights<Tensor>, owner: string): Held
     ([name, { shape, values }]) => [name, { shape, values: shareRef(values, { owner }) }] as const,
   );
   return { ...state, tensors: Object.fromEntries(refs) };
-}
-
-function keepRule(last: number, every: number | undefined): KeepRule {
-  return every === undefined ? { last } : { last, every };
 }

@@ -16,7 +16,8 @@ export async function readJsonLines(path: string): Promise<JsonRecord[]> {
   return records;
 }
 
-function recordOf(line: string, place: string): JsonRecord {
+/** Parses a line as a record. @throws {TroupeError} `DATA_EXAMPLE` naming `place` */
+export function recordOf(line: string, place: string): JsonRecord {
   try {
     const record = JSON.parse(line) as unknown;
     if (typeof record === "object" && record !== null && !Array.isArray(record)) return record as JsonRecord;

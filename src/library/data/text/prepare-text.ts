@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { TroupeError } from "../../../errors/index.ts";
-import { makeOwnFolder, userCache } from "../../../errors/untrusted/index.ts";
+import { fileErrors, TroupeError } from "../../../errors/index.ts";
+import { cacheFolder } from "../cache-folder.ts";
 import { CharacterSet, CharacterTokenizer } from "../tokenizers/character.ts";
 import { loadTokenizer, tokenizerFromSpec } from "../tokenizers/load.ts";
 import { tokenDType } from "../tokenizers/token-dtype.ts";
@@ -39,9 +39,6 @@ export interface PreparedText {
   readonly textSha256: string;
 }
 
-/** `$TROUPE_CACHE`, else `troupe` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`). */
-const defaultCacheDir = (): string => process.env.TROUPE_CACHE ?? userCache();
-
 /**
  * Encodes a text once: the tokens are stored in the cache folder under a name derived from the text's bytes and the tokenizer, so
  * that the next run only reads the text to recognize it. Several processes may do it at once. A damaged cached file is made
@@ -55,9 +52,7 @@ export async function prepareText(options: TextOptions): Promise<PreparedText> {
   await refuseBinary(files, source);
   const chosen = await choose(options.tokenizer);
   const textSha256 = await hashText(files);
-  const cache = options.cacheDir ?? defaultCacheDir();
-  const reason = makeOwnFolder(cache);
-  if (reason !== undefined) throw cacheUnsafe(cache, reason);
+  const cache = cacheFolder(options.cacheDir, "encoded text");
   const tokensPath = join(cache, `${cacheKey(textSha256, chosen)}.tokens`);
   const note =
     (await verifiedNote(tokensPath)) ?? (await encodeToFile(tokensPath, files, textSha256, chosen));
@@ -124,7 +119,8 @@ async function encodeToFile(
     return note;
   } catch (cause) {
     if (cause instanceof TroupeError) throw cause;
-    throw cacheFailed(tokensPath, cause);
+    const { code, message } = cause as NodeJS.ErrnoException;
+    throw cacheFailed(tokensPath, "to keep encoded text", code ?? message, { cause });
   }
 }
 
@@ -146,24 +142,9 @@ function changed(files: readonly TextFile[]): TroupeError {
   });
 }
 
-function cacheUnsafe(path: string, got: string): TroupeError {
-  return new TroupeError("DATA_CACHE_FAILED", {
-    where: "data",
-    expected: `a folder for encoded text at ${path} that no other user could have made or can write to`,
-    got,
-    hint: "set TROUPE_CACHE to another folder",
-    fields: { path },
-  });
-}
-
-function cacheFailed(tokensPath: string, cause: unknown): TroupeError {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  return new TroupeError("DATA_CACHE_FAILED", {
-    where: "data",
-    expected: `to keep encoded text at ${tokensPath}`,
-    got: code ?? message,
-    hint: "free space there, or set TROUPE_CACHE to another folder",
-    fields: { path: tokensPath },
-    cause,
-  });
-}
+const cacheFailed = fileErrors(
+  "DATA_CACHE_FAILED",
+  "data",
+  "free space there, or set TROUPE_CACHE to another folder",
+  "at",
+);

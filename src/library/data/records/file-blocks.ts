@@ -1,0 +1,106 @@
+import { createHash, randomUUID } from "node:crypto";
+import { rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { TroupeError } from "../../../errors/index.ts";
+import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
+import { BlockBuilder, type BuilderOptions, type FileBlocks, type RecordFormat } from "./block.ts";
+import { formatOf, openPlace } from "./places.ts";
+import type { RangedFile } from "./ranged-file.ts";
+import { packingOf, UnpackedFile } from "./unpacked-file.ts";
+
+/** A file of records, with its blocks. */
+export interface BlockFile {
+  readonly file: RangedFile;
+  readonly format: RecordFormat;
+  readonly found: FileBlocks;
+}
+
+/** Options of {@link openBlocks}. */
+export interface IndexOptions extends BuilderOptions {
+  /** Lists of blocks are kept here, so that the next run need not go through the files. */
+  readonly indexFolder: string;
+  readonly unpackedFolder: string;
+  /** The most bytes of unpacked files. */
+  readonly unpackedBytes: number;
+  /** Decides with the file whether a kept list of blocks may be used. */
+  readonly key: string;
+}
+
+/** Raised when blocks of the same bytes may be cut in another way. */
+const VERSION = 1;
+
+/**
+ * Opens a file and finds its blocks, by going through it once.
+ * @throws {TroupeError} `DATA_EXAMPLE` for a bad record unless those are left out, errors of opening and reading
+ */
+export async function openBlocks(place: string, options: IndexOptions): Promise<BlockFile> {
+  const format = formatOf(place) as RecordFormat;
+  const packed = await openPlace(place);
+  const { leavesOut, advance, unpackedFolder: folder, unpackedBytes: mostBytes } = options;
+  const isPacked = packingOf(packed.place) !== undefined;
+  let file = packed;
+  try {
+    if (isPacked) file = await UnpackedFile.open(packed, { folder, mostBytes, advance });
+  } catch (error) {
+    if (!(leavesOut && error instanceof TroupeError && error.code === "DATA_EXAMPLE")) throw error;
+    return { file, format, found: { blocks: [], sum: 0, numBad: 1, bad: [error.message] } };
+  }
+  const key = JSON.stringify([VERSION, file.place, file.mark, options.blockBytes, leavesOut, options.key]);
+  const kept = join(options.indexFolder, createHash("sha256").update(key).digest("hex").slice(0, 32));
+  const known = await readKept(kept);
+  if (known !== undefined) {
+    if (!isPacked) advance(file.sizeBytes);
+    return { file, format, found: known };
+  }
+  const builder = new BlockBuilder({ ...options, advance: isPacked ? () => {} : advance });
+  await format.index(file, builder);
+  const found = builder.built();
+  await keep(kept, found);
+  return { file, format, found };
+}
+
+/** {@link Block} with less text. */
+type KeptBlock = readonly [
+  begin: number,
+  end: number,
+  sizeBytes: number,
+  numRecords: number,
+  ...leftOut: number[],
+];
+
+/** {@link FileBlocks} with less text. */
+type KeptBlocks = Omit<FileBlocks, "blocks"> & { readonly blocks: readonly KeptBlock[] };
+
+async function readKept(path: string): Promise<FileBlocks | undefined> {
+  try {
+    const kept = parseBoundedJson(await readBoundedText(path, maxFileBytes.tokenizer)) as KeptBlocks;
+    if (!kept.blocks.every((block) => block.length >= 4 && block.every(Number.isSafeInteger)))
+      return undefined;
+    const blocks = kept.blocks.map(([begin, end, sizeBytes, numRecords, ...leftOut]) => ({
+      ...{ begin, end, sizeBytes, numRecords, leftOut },
+    }));
+    return { ...kept, blocks };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Others may keep the same list at the same time. That it cannot be kept costs the next run time alone. */
+async function keep(path: string, found: FileBlocks): Promise<void> {
+  const blocks = found.blocks.map(
+    ({ begin, end, sizeBytes, numRecords, leftOut }): KeptBlock => [
+      begin,
+      end,
+      sizeBytes,
+      numRecords,
+      ...leftOut,
+    ],
+  );
+  const temporary = `${path}.tmp-${randomUUID()}`;
+  try {
+    await writeFile(temporary, JSON.stringify({ ...found, blocks }), { mode: 0o600 });
+    await rename(temporary, path);
+  } catch {
+    await rm(temporary, { force: true });
+  }
+}

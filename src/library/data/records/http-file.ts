@@ -1,0 +1,151 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { TroupeError } from "../../../errors/index.ts";
+import { unreadable } from "../formats/index.ts";
+import { dataChanged } from "../noted-files.ts";
+import type { RangedFile } from "./ranged-file.ts";
+
+/** How long a server may send nothing before the request is repeated. */
+const SILENCE_MS = 30_000;
+/** Pauses before a request is repeated: a server that restarts is waited for, one that is gone is reported in half a minute. */
+const PAUSES_MS = [100, 400, 1_600, 6_400, 20_000];
+
+/** A file on a web server that answers ranges. */
+export class HttpFile implements RangedFile {
+  readonly place: string;
+  readonly sizeBytes: number;
+  readonly mark: string;
+  readonly #url: string;
+
+  private constructor(url: string, sizeBytes: number, mark: string) {
+    this.#url = url;
+    this.place = placeOf(url);
+    this.sizeBytes = sizeBytes;
+    this.mark = mark;
+  }
+
+  /** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, also for a server that answers no ranges */
+  static async open(url: string): Promise<HttpFile> {
+    // Asked for by its first byte: servers answer HEAD otherwise than GET, or not at all.
+    return repeated(placeOf(url), async () => {
+      const response = await request(url, 0, 1);
+      await response.body?.cancel();
+      const size = sizeIn(response);
+      if (size === undefined) throw refused(placeOf(url), response);
+      return new HttpFile(url, size, markIn(response, size));
+    });
+  }
+
+  async read(begin: number, end: number): Promise<Buffer> {
+    if (begin === end) return Buffer.alloc(0);
+    return repeated(this.place, async () => {
+      const response = await request(this.#url, begin, end);
+      const size = sizeIn(response);
+      if (response.status !== 206 || size === undefined) {
+        await response.body?.cancel();
+        throw refused(this.place, response);
+      }
+      if (markIn(response, size) !== this.mark) {
+        await response.body?.cancel();
+        throw dataChanged(this.place, "another file, or other bytes");
+      }
+      return bodyOf(response, end - begin);
+    });
+  }
+}
+
+/** An address without its query and password, which may be secrets. */
+function placeOf(address: string): string {
+  const { origin, pathname } = new URL(address);
+  return `${origin}${pathname}`;
+}
+
+/** An answer that another request may not give. */
+class Passing extends Error {}
+
+async function request(url: string, begin: number, end: number): Promise<Response> {
+  const stopper = new AbortController();
+  const timer = setTimeout(() => stopper.abort(new Passing("no answer")), SILENCE_MS);
+  try {
+    const headers = { range: `bytes=${begin}-${end - 1}`, "accept-encoding": "identity" };
+    const response = await fetch(url, { headers, signal: stopper.signal });
+    const { status } = response;
+    if (status !== 408 && status !== 429 && status < 500) return response;
+    await response.body?.cancel();
+    throw new Passing(`status ${status}`);
+  } catch (cause) {
+    if (cause instanceof Passing) throw cause;
+    const { message, cause: inner } = cause as Error;
+    throw new Passing(inner instanceof Error ? inner.message : message, { cause });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Reads a body of `length` bytes, refusing one that stops, ends before or goes on. */
+async function bodyOf(response: Response, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafeSlow(length);
+  const reader = response.body?.getReader();
+  let filled = 0;
+  try {
+    for (;;) {
+      const part = await withoutSilence(reader?.read());
+      if (part === undefined || part.done) break;
+      if (filled + part.value.length > length) throw new Passing("more bytes than asked for");
+      buffer.set(part.value, filled);
+      filled += part.value.length;
+    }
+  } catch (cause) {
+    await reader?.cancel().catch(() => {});
+    throw cause instanceof Passing ? cause : new Passing((cause as Error).message, { cause });
+  }
+  if (filled !== length) throw new Passing(`${filled} of ${length} bytes`);
+  return buffer;
+}
+
+async function withoutSilence<T>(promise: Promise<T> | undefined): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Passing("silence in the middle of an answer")), SILENCE_MS);
+  });
+  try {
+    return await Promise.race([promise, silence]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function repeated<T>(place: string, attempt: () => Promise<T>): Promise<T> {
+  for (const pause of PAUSES_MS) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof Passing)) throw error;
+      await sleep(pause);
+    }
+  }
+  return attempt().catch((error: unknown) => {
+    throw error instanceof Passing ? unreadable(place, error) : error;
+  });
+}
+
+/** The size of the complete file by an answer to a range; undefined for another answer. */
+function sizeIn({ status, headers }: Response): number | undefined {
+  if (status !== 206 && status !== 416) return undefined;
+  const [, size] = /^bytes (?:\d+-\d+|\*)\/(\d+)$/.exec(headers.get("content-range") ?? "") ?? [];
+  return size === undefined ? undefined : Number(size);
+}
+
+function markIn({ headers }: Response, size: number): string {
+  return `${size} ${headers.get("etag") ?? headers.get("last-modified") ?? ""}`;
+}
+
+function refused(place: string, { status }: Response): TroupeError {
+  const isMissing = status === 404 || status === 410;
+  return new TroupeError(isMissing ? "DATA_MISSING" : "DATA_UNREADABLE", {
+    where: "data",
+    expected: status === 200 ? `a server that answers ranges (status 206) at ${place}` : `a file at ${place}`,
+    got: `status ${status}`,
+    hint: status === 200 ? "copy the file to this machine, or to a server with ranges" : undefined,
+    fields: { place, status },
+  });
+}

@@ -1,0 +1,3 @@
+export type { Columns } from "./columns.ts";
+export { openRecords, type RecordOptions, type Records } from "./open-records.ts";
+export type { RecordSource } from "./places.ts";

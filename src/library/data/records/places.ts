@@ -1,0 +1,108 @@
+import { basename } from "node:path";
+import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { pathsOf } from "../text/text-source.ts";
+import type { RecordFormat } from "./block.ts";
+import { HttpFile } from "./http-file.ts";
+import { jsonLines } from "./lines.ts";
+import { LocalFile } from "./local-file.ts";
+import type { RangedFile } from "./ranged-file.ts";
+import { tar } from "./tar.ts";
+
+/**
+ * Where records lie: a file, a folder, a pattern such as `data/*.jsonl`, an address (`http://`, `https://`), or a list of
+ * those. In an address and in a path that does not exist, braces stand for several names: `{a,b}`, `{000..099}`.
+ */
+export type RecordSource = string | readonly string[];
+
+/** How files are read, by the end of their names before one of a packing. */
+const formats: readonly (readonly [ending: RegExp, format: RecordFormat])[] = [
+  [/\.(jsonl|ndjson)(\.gz|\.zst)?$/i, jsonLines],
+  [/\.(tar(\.gz|\.zst)?|tgz)$/i, tar],
+];
+
+/** The format of a file by its name; undefined for another file. */
+export function formatOf(place: string): RecordFormat | undefined {
+  const path = isHttp(place) ? new URL(place).pathname : place;
+  return formats.find(([ending]) => ending.test(path))?.[1];
+}
+
+/**
+ * Finds the files of a source: entries in the given order, those of a folder or pattern sorted, and of a folder only the ones
+ * whose format is known.
+ * @throws {TroupeError} `DATA_MISSING`, `DATA_OPTION` for a file whose format is not known
+ */
+export async function placesOf(source: RecordSource): Promise<string[]> {
+  const places: string[] = [];
+  for (const entry of typeof source === "string" ? [source] : source) {
+    const found = await placesAt(entry);
+    const known = found.filter((place) => formatOf(place) !== undefined);
+    const [first] = found;
+    if (first === undefined) throw missing(entry);
+    if (known.length === 0) throw unknownFormat(first);
+    places.push(...known);
+  }
+  if (places.length === 0) throw missing("");
+  return places;
+}
+
+/** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE` */
+export function openPlace(place: string): Promise<RangedFile> {
+  return isHttp(place) ? HttpFile.open(place) : LocalFile.open(place);
+}
+
+function isHttp(place: string): boolean {
+  return /^https?:\/\//.test(place);
+}
+
+async function placesAt(entry: string): Promise<string[]> {
+  if (isHttp(entry)) return spread(entry);
+  const found = await pathsOf(entry);
+  if (found.length > 0 || !entry.includes("{")) return found;
+  const spreaded = await Promise.all(spread(entry).map((path) => pathsOf(path)));
+  return spreaded.flat();
+}
+
+/** The most names for one with braces. */
+const MOST_NAMES = 1_000_000;
+
+/** The names that one with braces stands for, from left to right. @throws {TroupeError} `DATA_OPTION` for too many */
+function spread(name: string): string[] {
+  const [all, before = "", inside = "", after = ""] = /^([^{]*)\{([^{}]*)\}(.*)$/s.exec(name) ?? [];
+  if (all === undefined) return [name];
+  const [, first, last] = /^(\d+)\.\.(\d+)$/.exec(inside) ?? [];
+  const rests = spread(after);
+  const count = first === undefined ? 0 : Number(last) - Number(first) + 1;
+  if (count * rests.length > MOST_NAMES)
+    throw new TroupeError("DATA_OPTION", {
+      where: "data",
+      expected: `at most ${MOST_NAMES} files`,
+      got: JSON.stringify(name),
+      fields: { name },
+    });
+  const parts =
+    first === undefined
+      ? inside.split(",")
+      : Array.from({ length: Math.max(0, count) }, (_, index) =>
+          `${Number(first) + index}`.padStart(first.length, "0"),
+        );
+  return parts.flatMap((part) => rests.map((rest) => `${before}${part}${rest}`));
+}
+
+function missing(entry: string): TroupeError {
+  return new TroupeError("DATA_MISSING", {
+    where: "data",
+    expected: `records at ${JSON.stringify(entry)}`,
+    got: "no such file",
+    hint: whichPathWasMeant(entry) ?? 'give a file, a folder, an address or a pattern like "data/*.jsonl"',
+    fields: { source: entry },
+  });
+}
+
+function unknownFormat(place: string): TroupeError {
+  return new TroupeError("DATA_OPTION", {
+    where: "data",
+    expected: "files whose names end in .jsonl, .tar, or those with .gz or .zst",
+    got: JSON.stringify(basename(place)),
+    fields: { place },
+  });
+}
