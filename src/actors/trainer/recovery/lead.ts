@@ -141,8 +141,7 @@ async function leadGenerations(
 }
 
 /**
- * Rejects when a new generation begins. A generation may end while its conductor waits for nothing but a save that only
- * that generation could have finished.
+ * Rejects when a new generation begins: one may end while its conductor waits for nothing but a save that only it could finish.
  * @throws {TroupeError} `ACTOR_DOWN`; the first cause where the group was given up
  */
 async function overtaken(ranks: SupervisedRanks, generation: number): Promise<never> {
