@@ -449,7 +449,8 @@ export class Runtime implements AsyncDisposable {
     const own = this.#own?.stop();
     try {
       const first = own?.catch(() => {});
-      await Promise.all([...this.#running.values()].map(({ run }) => run?.stop(first)));
+      const runs = [...this.#running.values()].flatMap(({ run }) => run ?? []);
+      await Promise.all(runs.map((run) => run.stop(first)));
       await own;
     } finally {
       this.#stopped = true;

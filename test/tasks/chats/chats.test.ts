@@ -254,10 +254,7 @@ describe.skipIf(data === undefined)("beside TRL's SFTTrainer", () => {
       const rowsOf = async (isPacked: boolean) => {
         const dataset = await datasetOf(template, isPacked);
         const { numSamples } = dataset.splits.train as { numSamples: number };
-        const batches = Array.from({ length: numSamples }, (__, position) =>
-          dataset.batch("train", position, 1),
-        );
-        return Promise.all(batches);
+        return Array.fromAsync({ length: numSamples }, (__, position) => dataset.batch("train", position, 1));
       };
       const sorted = (rows: readonly (readonly number[][])[]) =>
         rows.map((row) => JSON.stringify(row)).sort();
@@ -293,7 +290,7 @@ describe.skipIf(data === undefined)("beside TRL's SFTTrainer", () => {
     const [packed, alone] = [await datasetOf(template, true), await datasetOf(template, false)];
     const numSamples = (packed.splits.train as { numSamples: number }).numSamples;
     const batch = await packed.batch("train", 0, numSamples);
-    const rows = await Promise.all(examples.train.map((__, position) => alone.batch("train", position, 1)));
+    const rows = await Array.fromAsync(examples.train, (__, position) => alone.batch("train", position, 1));
     scope(() => {
       const model = make();
       materialize(model, { seed: 5 });
