@@ -1,11 +1,13 @@
 import { basename } from "node:path";
 import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
 import { pathsOf } from "../text/text-source.ts";
+import { arrow } from "./arrow.ts";
 import type { RecordFormat } from "./block.ts";
 import { HttpFile } from "./http-file.ts";
 import { jsonLines } from "./lines.ts";
 import { LocalFile } from "./local-file.ts";
 import type { RangedFile } from "./ranged-file.ts";
+import { parquet } from "./row-groups.ts";
 import { tar } from "./tar.ts";
 
 /**
@@ -17,6 +19,8 @@ export type RecordSource = string | readonly string[];
 /** How files are read, by the end of their names before one of a packing. */
 const formats: readonly (readonly [ending: RegExp, format: RecordFormat])[] = [
   [/\.(jsonl|ndjson)(\.gz|\.zst)?$/i, jsonLines],
+  [/\.(arrow|feather|ipc)$/i, arrow],
+  [/\.parquet$/i, parquet],
   [/\.(tar(\.gz|\.zst)?|tgz)$/i, tar],
 ];
 
@@ -101,7 +105,7 @@ function missing(entry: string): TroupeError {
 function unknownFormat(place: string): TroupeError {
   return new TroupeError("DATA_OPTION", {
     where: "data",
-    expected: "files whose names end in .jsonl, .tar, or those with .gz or .zst",
+    expected: "files whose names end in .jsonl, .tar, .parquet, .arrow, or .jsonl and .tar with .gz or .zst",
     got: JSON.stringify(basename(place)),
     fields: { place },
   });
