@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { isS3 } from "../../s3-client.ts";
 import { pathsOf } from "../text/text-source.ts";
 import { arrow } from "./arrow.ts";
 import type { RecordFormat } from "./block.ts";
@@ -8,10 +9,11 @@ import { jsonLines } from "./lines.ts";
 import { LocalFile } from "./local-file.ts";
 import type { RangedFile } from "./ranged-file.ts";
 import { parquet } from "./row-groups.ts";
+import { S3Object, s3Places } from "./s3-object.ts";
 import { tar } from "./tar.ts";
 
 /**
- * Where records lie: a file, a folder, a pattern such as `data/*.jsonl`, an address (`http://`, `https://`), or a list of
+ * Where records lie: a file, a folder, a pattern such as `data/*.jsonl`, an address (`http://`, `https://`, `s3://`), or a list of
  * those. In an address and in a path that does not exist, braces stand for several names: `{a,b}`, `{000..099}`.
  */
 export type RecordSource = string | readonly string[];
@@ -49,8 +51,9 @@ export async function placesOf(source: RecordSource): Promise<string[]> {
   return places;
 }
 
-/** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE` */
+/** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, `S3_FAILED`, `S3_UNAVAILABLE` */
 export function openPlace(place: string): Promise<RangedFile> {
+  if (isS3(place)) return S3Object.open(place);
   return isHttp(place) ? HttpFile.open(place) : LocalFile.open(place);
 }
 
@@ -60,6 +63,7 @@ function isHttp(place: string): boolean {
 
 async function placesAt(entry: string): Promise<string[]> {
   if (isHttp(entry)) return spread(entry);
+  if (isS3(entry)) return (await Promise.all(spread(entry).map(s3Places))).flat();
   const found = await pathsOf(entry);
   if (found.length > 0 || !entry.includes("{")) return found;
   const spreaded = await Promise.all(spread(entry).map((path) => pathsOf(path)));

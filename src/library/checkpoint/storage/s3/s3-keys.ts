@@ -1,4 +1,4 @@
-import { isAbsent, type S3Connection, s3Failure } from "./s3-client.ts";
+import { isAbsent, type S3Connection, s3Failure } from "../../../s3-client.ts";
 
 /** Lists the keys that begin with `prefix`. @throws {TroupeError} `S3_FAILED` */
 export async function listKeys(connection: S3Connection, prefix: string): Promise<string[]> {
