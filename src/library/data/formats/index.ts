@@ -10,7 +10,9 @@ export {
   type RowGroup,
   rowGroups,
 } from "./parquet-bounds.ts";
+export { decodePicture } from "./picture.ts";
 export { type Picture, readPng } from "./png.ts";
 export { readRecords, readTable, type TableRow } from "./records.ts";
 export { exampleError, unreadable } from "./refusal.ts";
+export { decodeSound } from "./sound.ts";
 export { type Recording, readWav } from "./wav.ts";

@@ -7,6 +7,7 @@ import type { RecordFormat } from "./block.ts";
 import { HttpFile } from "./http-file.ts";
 import { jsonLines } from "./lines.ts";
 import { LocalFile } from "./local-file.ts";
+import { type LooseFolder, looseFolder } from "./loose-files.ts";
 import type { RangedFile } from "./ranged-file.ts";
 import { parquet } from "./row-groups.ts";
 import { S3Object, s3Places } from "./s3-object.ts";
@@ -34,18 +35,19 @@ export function formatOf(place: string): RecordFormat | undefined {
 
 /**
  * Finds the files of a source: entries in the given order, those of a folder or pattern sorted, and of a folder only the ones
- * whose format is known.
+ * whose format is known, or else all its pictures, recordings and texts as samples.
  * @throws {TroupeError} `DATA_MISSING`, `DATA_OPTION` for a file whose format is not known
  */
-export async function placesOf(source: RecordSource): Promise<string[]> {
-  const places: string[] = [];
+export async function placesOf(source: RecordSource): Promise<(string | LooseFolder)[]> {
+  const places: (string | LooseFolder)[] = [];
   for (const entry of typeof source === "string" ? [source] : source) {
     const found = await placesAt(entry);
     const known = found.filter((place) => formatOf(place) !== undefined);
     const [first] = found;
     if (first === undefined) throw missing(entry);
-    if (known.length === 0) throw unknownFormat(first);
-    places.push(...known);
+    const loose = known.length === 0 ? looseFolder(entry, found) : undefined;
+    if (known.length === 0 && (loose === undefined || first === entry)) throw unknownFormat(first);
+    places.push(...(loose === undefined ? known : [loose]));
   }
   if (places.length === 0) throw missing("");
   return places;
