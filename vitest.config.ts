@@ -6,7 +6,10 @@ const slow = [
   // Somebody is killed, power fails or a loss goes wrong, in the middle of something; inputs are drawn at random.
   "test/chaos/**/*.test.ts",
   "test/checkpoint/faults.test.ts",
+  "test/trainer/live/frozen.test.ts",
   "test/trainer/live/layouts.test.ts",
+  "test/trainer/live/load.test.ts",
+  "test/trainer/live/invariant.test.ts",
   "test/trainer/live/recovery.test.ts",
   "test/trainer/live/rollouts.test.ts",
   "test/examples/post-training.test.ts",
@@ -42,6 +45,8 @@ const slow = [
   "test/trainer/repeated-runs.test.ts",
   // The complete program, four times, beside a user who would harm it.
   "test/access/hostile-user.test.ts",
+  // Models of all families, in llama.cpp.
+  "test/export/gguf*.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
   // Whole runs of what is proved in its parts: models alone, kernels, stores, optimizers, deltas, devices, templates.

@@ -1,8 +1,12 @@
 /**
  * Trains the PyTorch peer script's GPT and prints one JSON line of the same shape, with the same flags:
- * `npm run bench -- gpt --ranks 2 --dtype bf16 --strategy fsdp --batch 2`. `--batch` is per rank.
+ * `npm run bench -- gpt --ranks 2 --dtype bf16 --strategy fsdp --batch 2`. `--batch` is per rank. With `--turns` runs of both graphs
+ * follow each other in processes of their own, and the fastest ten steps in a row are compared.
  */
 
+import { spawnSync } from "node:child_process";
+import { loadavg } from "node:os";
+import { fileURLToPath } from "node:url";
 import { Runtime } from "troupe";
 import { nativeInfo } from "troupe/tensor";
 import { countOf, numberOf, readArguments, refuse } from "../scripts/arguments.mjs";
@@ -28,7 +32,10 @@ usage: npm run bench -- gpt [OPTIONS]
   --warmup N        before them (2)
   --lr RATE         (3e-4)
   --data FILE       bytes that are learnt (random tokens)
-  --seed N          (0)`;
+  --seed N          (0)
+  --dropout RATE    (0)
+  --graph MODE      off or exact (off)
+  --turns N         runs of each graph, by turns, instead of one run`;
 const text = { type: "string" } as const;
 const { values: flags } = readArguments(usage, {
   ranks: { ...text, default: "1" },
@@ -47,10 +54,17 @@ const { values: flags } = readArguments(usage, {
   lr: { ...text, default: "3e-4" },
   data: { ...text, default: "" },
   seed: { ...text, default: "0" },
+  dropout: { ...text, default: "0" },
+  graph: { ...text, default: "off" },
+  turns: text,
 });
 const count = (option: "ranks" | "layers" | "dim" | "heads" | "vocab" | "batch" | "seq" | "steps") =>
   countOf(usage, option, flags[option]);
 
+if (flags.turns !== undefined) {
+  compareGraphs(countOf(usage, "turns", flags.turns));
+  process.exit();
+}
 const ranks = count("ranks");
 const strategy = flags.strategy ?? (ranks > 1 ? "fsdp" : "none");
 const zero = zeroOf[strategy] ?? refuse(usage, `--strategy ${Object.keys(zeroOf).join(", ")}`, strategy);
@@ -72,6 +86,10 @@ await using runtime = await Runtime.spawn({
   ranks,
   zero,
   placement,
+  graph:
+    flags.graph === "off" || flags.graph === "exact"
+      ? flags.graph
+      : refuse(usage, "--graph off or exact", flags.graph),
   precision: dtype,
   seed: numberOf(usage, "seed", flags.seed),
   ...(flags.threads === undefined ? {} : { threadsPerRank: countOf(usage, "threads", flags.threads) }),
@@ -99,6 +117,7 @@ await runtime.run(new URL("./gpt/job.ts", import.meta.url), {
   steps: steps + warmup,
   lr: numberOf(usage, "lr", flags.lr),
   data: flags.data,
+  dropout: numberOf(usage, "dropout", flags.dropout),
 });
 
 // From one step's end to the next one's: updates that hide under the next forward are paid there, not left out.
@@ -110,7 +129,7 @@ const sorted = times.toSorted((a, b) => a - b);
 const middle = sorted.slice(Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2) + 1);
 const median = middle.reduce((sum, value) => sum + value, 0) / middle.length;
 const { user, system } = process.cpuUsage(cpuBefore);
-const round = (value: number) => Math.round(value * 1e4) / 1e4;
+const round = (value: number) => Math.round(value * 1e6) / 1e6;
 console.log(
   JSON.stringify({
     peer: "troupe",
@@ -119,13 +138,14 @@ console.log(
     dtype,
     products: dtype === "bf16" ? nativeInfo().bfloat16Products : "libtorch",
     strategy,
-    compile: false,
+    compile: flags.graph !== "off" && flags.graph,
     recompute: false,
     params: numParameters,
     batch,
     seq,
     step_s: round(median),
     step_min_s: round(sorted[0] ?? Number.NaN),
+    ten_min_s: round(fastestOf(times, 10)),
     cpu_s: round((user + system) / 1e6 / steps),
     tokens_per_s: Math.round((ranks * batch * seq * 10) / median) / 10,
     peak_bytes: [process.resourceUsage().maxRSS * 1024],
@@ -133,3 +153,42 @@ console.log(
     losses: losses.map(round),
   }),
 );
+
+/** The mean of the fastest `count` neighbours: reports of short steps come together. */
+function fastestOf(seconds: readonly number[], count: number): number {
+  const window = Math.min(count, seconds.length);
+  const sums = seconds
+    .slice(window - 1)
+    .map((_, index) => seconds.slice(index, index + window).reduce((sum, value) => sum + value, 0));
+  return Math.min(...sums) / window;
+}
+
+/** Runs both graphs by turns with the other flags as they are, and prints each run, the load and the fastest steps. */
+function compareGraphs(turns: number): void {
+  const given = process.argv
+    .slice(2)
+    .filter((_, index, all) => ![all[index], all[index - 1]].includes("--turns"));
+  const best = { off: Number.POSITIVE_INFINITY, exact: Number.POSITIVE_INFINITY };
+  const losses = new Set<string>();
+  for (let turn = 0; turn < turns; turn += 1) {
+    for (const graph of ["off", "exact"] as const) {
+      const command = [...process.execArgv, fileURLToPath(import.meta.url), ...given, "--graph", graph];
+      const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8" });
+      const run = JSON.parse(stdout || refuse(usage, "a run", stderr));
+      best[graph] = Math.min(best[graph], run.ten_min_s);
+      losses.add(JSON.stringify(run.losses));
+      const mebibytes = Math.round(run.peak_bytes[0] / 2 ** 20);
+      console.log(
+        `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, load ${loadavg()[0]?.toFixed(1)}`,
+      );
+    }
+  }
+  const bits = losses.size === 1 ? "the same losses" : "OTHER LOSSES";
+  console.log(
+    `exact ${(best.off / best.exact).toFixed(2)} × as fast as off, by the fastest ten steps in a row; ${bits}`,
+  );
+}
+
+function milliseconds(seconds: number): string {
+  return `${(seconds * 1000).toFixed(2)} ms`;
+}

@@ -24,7 +24,7 @@ const importers = Map.groupBy(
 /** An index.ts is a room's door; each family has files of the same names, long or short; a thread begins in a file of its own. */
 const standAlone = [
   /\bindex\.ts$/,
-  /^library\/models\/[^/]+\/(config|tensor-plan|family|fairseq|megatron|model-center|neox)\.ts$/,
+  /^library\/models\/[^/]+\/(config|tensor-plan|family|fairseq|megatron|model-center|neox|gguf)\.ts$/,
 ];
 const begins = new Set(
   [...texts].flatMap(([file, text]) =>

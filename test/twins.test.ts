@@ -20,9 +20,7 @@ const exceptions: Readonly<Record<string, string>> = {
   "CollectivePart, CollectiveStatus": "the page's frame is a format of its own",
   "CollectivePart, ReachedCollective": "the page's frame is a format of its own",
   "CheckpointProgressed, WriteProgress": "the checkpoint service's writer knows no events",
-  "QueuedSave, SaveRequest": "what a caller gives by name, and the same copied to memory of the service",
   "SaveRequest, WriteOrder": "what a caller gives by name, and the same as the writer's thread takes it",
-  "QueuedSave, WriteOrder": "the queue keeps the memory of a save, which the writer's thread never has",
 };
 
 // Two interfaces with the same fields must be kept in step by hand, and fields are renamed on the way from one to the other.

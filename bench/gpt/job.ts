@@ -12,6 +12,7 @@ export default defineJob({
     steps: 7,
     lr: 3e-4,
     clip: 1,
+    dropout: 0,
     data: "",
   },
   training: ({ steps, batch, clip }) => ({
@@ -30,9 +31,9 @@ export default defineJob({
       n_head: config.heads,
       n_embd: config.dim,
       n_positions: config.seq,
-      embd_pdrop: 0,
-      attn_pdrop: 0,
-      resid_pdrop: 0,
+      embd_pdrop: config.dropout,
+      attn_pdrop: config.dropout,
+      resid_pdrop: config.dropout,
     }),
   loss: (model, { inputIds, targets }) => model.forward(inputIds, { targets }).loss,
   optimizer: (parameters, config) =>

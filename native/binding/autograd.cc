@@ -11,6 +11,7 @@
 #include "core/autograd/autograd.h"
 #include "core/dispatch/describe.h"
 #include "core/error.h"
+#include "core/invariance.h"
 
 namespace troupe {
 namespace {
@@ -120,6 +121,11 @@ Napi::Value SetAutocast(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), before ? static_cast<double>(*before) : -1);
 }
 
+// setInvariant(flag): what it was before, in this thread.
+Napi::Value SetInvariant(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), set_invariant(info[0].ToBoolean()));
+}
+
 Napi::Value RequiresGrad(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), Environment::tensor(info, 0, "requiresGrad").requires_grad());
 }
@@ -152,6 +158,7 @@ void InitAutograd(Napi::Env env, Napi::Object exports) {
   define<SetGradEnabled>(env, exports, "setGradEnabled");
   define<GradEnabled>(env, exports, "gradEnabled");
   define<SetAutocast>(env, exports, "setAutocast");
+  define<SetInvariant>(env, exports, "setInvariant");
   define<RequiresGrad>(env, exports, "requiresGrad");
   define<SetRequiresGrad>(env, exports, "requiresGrad_");
   define<GradOf>(env, exports, "gradOf");

@@ -152,6 +152,25 @@ Napi::Value ProgramDifference(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), named(table.programs, number_at(info, 0))->difference(*named(table.programs, number_at(info, 1))));
 }
 
+// describeProgram(program): { forward, backward }, each { numIssued, operators }: how many are issued singly, and a line for each
+// instruction.
+Napi::Value DescribeProgram(const Napi::CallbackInfo& info) {
+  const auto& program = named(ProgramTable::of(info.Env()).programs, number_at(info, 0));
+  const auto half = [&](bool backward) {
+    const std::vector<std::string> lines = program->describe(backward);
+    Napi::Array operators = Napi::Array::New(info.Env(), lines.size());
+    for (uint32_t i = 0; i < lines.size(); i++) operators.Set(i, lines[i]);
+    Napi::Object made = Napi::Object::New(info.Env());
+    made.Set("numIssued", static_cast<double>(program->num_issued[backward]));
+    made.Set("operators", operators);
+    return made;
+  };
+  Napi::Object made = Napi::Object::New(info.Env());
+  made.Set("forward", half(false));
+  made.Set("backward", half(true));
+  return made;
+}
+
 // programFits(program): whether it holds for the list of arguments in the frame.
 Napi::Value ProgramFits(const Napi::CallbackInfo& info) {
   const auto& program = named(ProgramTable::of(info.Env()).programs, number_at(info, 0));
@@ -224,6 +243,7 @@ void InitPrograms(Napi::Env env, Napi::Object exports) {
   define<DropRecording>(env, exports, "dropRecording");
   define<RecordGrad>(env, exports, "recordGrad");
   define<ProgramDifference>(env, exports, "programDifference");
+  define<DescribeProgram>(env, exports, "describeProgram");
   define<ProgramFits>(env, exports, "programFits");
   define<PlayForward>(env, exports, "playForward");
   define<PlayBackward>(env, exports, "playBackward");

@@ -4,6 +4,7 @@ import * as checkpoints from "../library/checkpoint/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import type * as protocol from "./protocols/index.ts";
 import {
+  heldState,
   KeptCopy,
   lowerPriority,
   type PartCollection,
@@ -16,11 +17,12 @@ import {
 export default defineActor<protocol.CheckpointerProtocol, protocol.CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
   concurrent: ["save", "name", "readStored"],
-  async start(context, { directory, hold, keep }) {
+  async start(context, { directory, hold, keep, held }) {
     lowerPriority();
     const storage = directory === undefined ? undefined : await openDirectory(directory, hold);
     const checkpointer = new Checkpointer(storage, keep, (progress) => context.emit(progress));
     const { parts, kept } = checkpointer;
+    if (held !== undefined) kept.replace(...heldState(held));
     return {
       handlers: {
         begin: ({ generation }) => parts.begin(generation),

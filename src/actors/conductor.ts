@@ -6,8 +6,7 @@ import type { TrainerState } from "../library/checkpoint/index.ts";
 import type { Scores } from "../library/data/index.ts";
 import { type ActorRef, AskTimeout } from "../runtime/index.ts";
 import {
-  AgreedLosses,
-  AgreedTraining,
+  AlikeSteps,
   AnomalyReview,
   type BegunSave,
   type BestStates,
@@ -34,6 +33,7 @@ import type {
   BatchRequest,
   CheckpointerProtocol,
   DeclaredModel,
+  InitialState,
   Joined,
   LoopLeft,
   RankGroup,
@@ -42,7 +42,6 @@ import type {
   RankStepped,
   RunResult,
   RunSchedule,
-  SliceWriter,
   SnapshotProtocol,
   StepOrder,
 } from "./protocols/index.ts";
@@ -64,6 +63,8 @@ export interface ConductorOptions {
   readonly listener: RunListener;
   /** Called before the first step, once nothing can refuse the run any more. */
   readonly onPrepared: () => Promise<void>;
+  /** Finds the state in a folder that a script loads. @throws {TroupeError} if it is not the model's */
+  readonly load: (folder: string) => Promise<InitialState>;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
   /** Runs `body` as the start of a trace, if one is due. */
@@ -103,8 +104,7 @@ export class Conductor {
   readonly #report: StepReport;
   /** The number of steps that were made and reviewed without an anomaly. */
   readonly #reviewedSteps = new StepCounter();
-  readonly #training = new AgreedTraining();
-  readonly #losses: AgreedLosses;
+  readonly #alike: AlikeSteps;
   #saving: Saving | undefined;
   /** Includes steps that are not made yet. */
   #granted = 0;
@@ -117,7 +117,7 @@ export class Conductor {
   constructor(group: RankGroup, options: ConductorOptions) {
     this.#group = group;
     this.#options = options;
-    this.#losses = new AgreedLosses(options.plan.layout.mesh);
+    this.#alike = new AlikeSteps(options.plan.layout.mesh);
     this.#review = new AnomalyReview(options.plan, options.emit);
     this.#report = new StepReport({ ...options, ...options.schedule });
     // Work granted ahead waits for all granted before it.
@@ -138,7 +138,7 @@ export class Conductor {
   async lead(): Promise<RunResult> {
     try {
       this.#models = await this.#prepare();
-      this.#saving = this.#newSaving(await this.#sliceWriters());
+      this.#saving = await this.#newSaving();
       await this.#options.onPrepared();
       const { calls } = this.#options;
       // Programs of a live model save nothing: its script does.
@@ -225,7 +225,7 @@ export class Conductor {
   async #makeCalls(calls: CallLog): Promise<number> {
     const { plan, control } = this.#options;
     const reader = calls.read(plan.initial.step);
-    const scripted = new ScriptedCalls(this.#orders, reader);
+    const scripted = new ScriptedCalls(this.#ordersOf(calls), reader);
     this.#report.restartClock();
     this.#granted = plan.initial.step;
     while (!control.isStopping) {
@@ -246,9 +246,10 @@ export class Conductor {
   }
 
   /** The parts of this conductor that a script's calls use. */
-  get #orders(): CallOrders {
+  #ordersOf(calls: CallLog): CallOrders {
     const conductor = this;
     return {
+      calls,
       plan: this.#options.plan,
       group: this.#group,
       all: this.#all,
@@ -261,6 +262,7 @@ export class Conductor {
       orderOf: (step) => this.#orderOf(step),
       entriesAt: (step) => this.#saving?.entriesAt(step) ?? [],
       saveNow: (step, reasons) => this.#saveNow([], step, reasons),
+      load: (folder) => this.#options.load(folder),
       evaluate: (step, onLoss) => this.#evaluate(step, onLoss),
       update: async (requests, ask, onUpdated) => {
         const step = this.#granted;
@@ -294,9 +296,7 @@ export class Conductor {
     await this.#keepBest(step);
   }
 
-  /**
-   * Awaits the evaluation of the state after `step` steps, beyond which nothing is granted, and applies the rule for the best.
-   */
+  /** Awaits the evaluation after `step` steps, beyond which nothing is granted, and applies the rule for the best. */
   async #keepBest(step: number): Promise<void> {
     const { best, schedule } = this.#options;
     if (best === undefined || schedule.best === undefined) return;
@@ -401,29 +401,14 @@ export class Conductor {
     return this.#options.control.openSaves.filter((request) => !this.#askedSaves.has(request));
   }
 
-  #sliceWriters(): Promise<readonly SliceWriter[]> {
-    const { checkpointer, plan, schedule } = this.#options;
-    const { generation } = plan;
-    const { mayBeApart } = schedule.saving;
-    return sliceWriters(this.#group, { checkpointer, generation, mayBeApart, ...this.#deadline });
-  }
-
-  #newSaving(writers: readonly SliceWriter[]): Saving | undefined {
+  async #newSaving(): Promise<Saving | undefined> {
     const { checkpointer, plan, schedule, stateAt, emit, listener } = this.#options;
-    return (
-      checkpointer &&
-      new Saving(this.#models, {
-        rules: schedule.saving,
-        checkpointer,
-        writers,
-        generation: plan.generation,
-        ...this.#deadline,
-        stateAt,
-        reviewed: (step) => this.#reviewedSteps.until(step),
-        emit,
-        listener,
-      })
-    );
+    if (checkpointer === undefined) return undefined;
+    const reviewed = (step: number) => this.#reviewedSteps.until(step);
+    const { generation } = plan;
+    const parts = { rules: schedule.saving, checkpointer, generation, ...this.#deadline, stateAt, reviewed };
+    const options = { ...parts, emit, listener };
+    return new Saving(this.#models, { ...options, writers: await sliceWriters(this.#group, options) });
   }
 
   #step(
@@ -485,8 +470,7 @@ export class Conductor {
 
   /** Call it in the order of the steps: ranks answer one after the other. */
   #noteTraining(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
-    this.#training.review(step, ranks);
-    this.#losses.review(step, ranks);
+    this.#alike.review(step, ranks);
     this.#saving?.grow(
       step,
       ranks.map(({ saved }) => saved),
@@ -534,7 +518,7 @@ export class Conductor {
     }
     this.#reviewedSteps.reach(step);
     this.#warnOfUneven(step, done.ranks);
-    this.#tellUnrecorded(step, done.ranks);
+    this.#tellPrograms(step, done.ranks);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
   }
 
@@ -546,8 +530,14 @@ export class Conductor {
     emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
   }
 
-  #tellUnrecorded(step: number, ranks: readonly RankStepped[]): void {
+  #tellPrograms(step: number, ranks: readonly RankStepped[]): void {
     const { control, emit } = this.#options;
+    for (const program of ranks.flatMap((rank) => rank.programs ?? [])) {
+      const { block, ...text } = program;
+      const key = JSON.stringify(text);
+      if (!control.recorded.has(key)) emit({ kind: "block.recorded", step, ...program });
+      control.recorded.add(key);
+    }
     for (const { block, reason, line } of ranks.flatMap((rank) => rank.unrecorded ?? [])) {
       if (control.unrecorded.has(reason)) continue;
       control.unrecorded.add(reason);

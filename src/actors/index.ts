@@ -1,4 +1,4 @@
-export { Conductor } from "./conductor.ts";
+export { Conductor, type ConductorOptions } from "./conductor.ts";
 
 /** URLs of the actors' modules. */
 export const actorModules = {

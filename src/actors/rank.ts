@@ -30,7 +30,7 @@ export default defineActor<RankProtocol, RankInit>({
           const job = await loadJob(plan.job.url);
           runner = new ModelRunner(context, init, plan, peers, job);
           loop = new RankLoop(runner);
-          return runner.declared;
+          return runner.model.declared;
         },
         prepare: () => declared().prepare(),
         train: ({ isLive }) => loop?.run(isLive),
@@ -51,7 +51,7 @@ export default defineActor<RankProtocol, RankInit>({
         gradient: (message) => declared().stages.arrived(message),
         result: (message) => declared().stages.arrived(message),
       },
-      stop: () => runner?.leave(),
+      stop: () => runner?.model[Symbol.dispose](),
     };
   },
 });

@@ -5,6 +5,7 @@ import "../errors/node-version.ts";
 export type {
   Accumulated,
   EvaluatedLoss,
+  LoadedModel,
   SavedState,
   SteppedModel,
 } from "../actors/engine/conductor/index.ts";
@@ -13,6 +14,7 @@ export type { HeldMemory, InspectedUpdate, RunResult } from "../actors/protocols
 export {
   type AnomalyOptions,
   type CheckpointOptions,
+  type FrozenModel,
   type LiveModel,
   Runtime,
   type RuntimeOptions,

@@ -274,6 +274,42 @@ function sentence({ where, expected, got, hint }: ErrorSentence): string {
   return `[${where}] expected ${expected}, got ${got}${advice}`;
 }
 
+/** Makes the errors of one code about options: `[where] expected OPTION to be X, got Y`. */
+export function optionErrors(
+  code: ErrorCode,
+  where: string,
+): (option: string, expected: string, got: unknown) => TroupeError {
+  return (option, expected, got) =>
+    new TroupeError(code, {
+      where,
+      expected: `${option} to be ${expected}`,
+      got: `${got}`,
+      fields: { option, got },
+    });
+}
+
+/**
+ * Makes the errors of one code about files and folders: `[where] expected X in PATH, got Y (hint)`.
+ * @param usual - the hint of errors without one of their own
+ * @param relation - the word before the path
+ */
+export function fileErrors(
+  code: ErrorCode,
+  where: string,
+  usual?: string,
+  relation: "in" | "at" = "in",
+): (path: string, expected: string, got: string, more?: { hint?: string; cause?: unknown }) => TroupeError {
+  return (path, expected, got, { hint = usual, cause } = {}) =>
+    new TroupeError(code, {
+      where,
+      expected: `${expected} ${relation} ${path}`,
+      got,
+      hint,
+      fields: { path },
+      cause,
+    });
+}
+
 const fileFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",

@@ -10,10 +10,7 @@ import type { Losses } from "./losses.ts";
 import { LOSS, type Program, type Programs } from "./programs.ts";
 import type { Rank, RankContext } from "./rank-context.ts";
 
-/**
- * Ranks the states of a run by evaluations on the first of {@link TrainingPlan.evaluationSplits}. The run then waits for each
- * evaluation before the next step.
- */
+/** Ranks a run's states by evaluations of the first of {@link TrainingPlan.evaluationSplits}, awaited before the next step. */
 export interface BestRule {
   /** The score, or the name of a loss, to compare. Default: `loss`, the evaluation's loss. */
   readonly metric?: string;
@@ -190,10 +187,7 @@ export function modelOf(job: Job, config: JobConfig, facts: data.DatasetFacts): 
   return delta === undefined ? model : applyDelta(model, delta);
 }
 
-/**
- * Refuses a value that is no module or has no parameters, or a module that hides some.
- * @throws {TroupeError} `JOB_INVALID`, `MODULE_LAYOUT`
- */
+/** Refuses a value that is no module, has no parameters or hides some. @throws {TroupeError} `JOB_INVALID`, `MODULE_LAYOUT` */
 function checkModel(model: Partial<Module> | undefined): void {
   if (typeof model?.namedParameters !== "function") throw notGiven("JOB_INVALID", "model", "a module", model);
   if (model.namedParameters().size > 0) return;
@@ -224,10 +218,7 @@ function notGiven(
   });
 }
 
-/**
- * Returns a job's optimizers for the parameters that are trained.
- * @throws {TroupeError} `OPTIMIZER_OPTION` where they do not fit the parameters, see `checkOptimizers`
- */
+/** Returns the optimizers of the trained parameters. @throws {TroupeError} `OPTIMIZER_OPTION`, see `checkOptimizers` */
 export function optimizersOf(job: Job, model: Module, config: JobConfig): readonly optim.OptimizerSpec[] {
   const parameters = new Map([...model.namedParameters()].filter(([, { role }]) => role !== "base"));
   const given = job.optimizer(parameters, config);

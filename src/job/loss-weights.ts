@@ -48,10 +48,7 @@ export function scaleWeights(weights: LossWeights, factor: number): LossWeights 
   return Object.fromEntries(Object.entries(weights).map(([name, weight]) => [name, weight * factor]));
 }
 
-/**
- * Checks weights.
- * @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative, not finite or missing
- */
+/** Checks weights. @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative, not finite or missing */
 export function checkWeights(weights: LossWeights): void {
   const values = isRecord(weights) ? Object.values(weights) : [weights];
   const isWeight = (weight: unknown) => typeof weight === "number" && weight >= 0 && weight < Infinity;

@@ -12,10 +12,7 @@ export interface StepSamples {
 /** Steps whose shares are kept: ranks ask for few batches ahead of the slowest. */
 const NUM_KEPT = 8;
 
-/**
- * Shares of the batches of each step. A batch's share depends on the weights of the others, so all are weighed when the
- * first one is asked for.
- */
+/** Shares of the batches of each step: one depends on the weights of the others, so all are weighed with the first. */
 export class StepShares {
   readonly #weigh: (range: SampleRange) => Promise<LossWeights>;
   /** By position of the first sample, oldest first. */

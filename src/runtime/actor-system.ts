@@ -30,15 +30,9 @@ export interface PartOptions {
    * error is thrown, which ends the process with its message and an exit code other than 0.
    */
   readonly onUnhandled?: (error: Error) => void;
-  /**
-   * Time without progress after which `actor.stalled` is reported, in ms; a function where it changes over time. 30,000 by
-   * default.
-   */
+  /** Time without progress after which `actor.stalled` is reported, in ms, or a function that returns it. Default: 30,000. */
   readonly stallAfterMs?: number | (() => number);
-  /**
-   * Time that an actor waits for a user's function after which `actor.stalled` is reported, in ms. {@link stallAfterMs} by
-   * default.
-   */
+  /** Time that an actor waits for a user's function before `actor.stalled`, in ms. Default: {@link stallAfterMs}. */
   readonly callAfterMs?: () => number;
   /** Whether an actor should make progress now. By default all that are not idle should. */
   readonly isToProgress?: (actor: ActorInspection) => boolean;
@@ -56,10 +50,7 @@ export class ActorSystem {
   readonly #watchdog: Watchdog;
   #stopped: Promise<void> | undefined;
 
-  /**
-   * @param launcher - given by {@link part}
-   * @throws {TroupeError} `TIMEOUT_LADDER` unless `stallAfterMs` is shorter than `messaging.sendDeadlineMs`
-   */
+  /** @param launcher - of {@link part} @throws `TIMEOUT_LADDER` unless `stallAfterMs` is below `messaging.sendDeadlineMs` */
   constructor(options: SystemOptions, launcher?: Launcher) {
     this.name = options.name;
     const { stallAfterMs = defaultStallAfterMs } = options;
@@ -224,10 +215,7 @@ export class ActorSystem {
     return this.#launcher.invite();
   }
 
-  /**
-   * Resolves once all other hosts have joined.
-   * @throws {TroupeError} `HOST_MISSING` naming those that did not join within the deadline
-   */
+  /** Resolves once all other hosts have joined. @throws {TroupeError} `HOST_MISSING` naming those that did not in time */
   hostsJoined(deadlineMs: number): Promise<void> {
     return this.#launcher.hostsJoined(deadlineMs);
   }

@@ -70,10 +70,7 @@ export function keptModules(): ModuleTexts {
 /** Formats that are text, unlike WebAssembly and addons. */
 const TEXTS: readonly string[] = ["module", "module-typescript", "commonjs", "commonjs-typescript", "json"];
 
-/**
- * Returns the key of an import. A path means the same file to all modules of a folder; the name of a package depends on the
- * module that imports it.
- */
+/** Returns the key of an import: a path means one file to all modules of a folder, a package depends on its importer. */
 function keyOf(specifier: string, parentUrl: string | undefined): string {
   if (specifier.startsWith("file:")) return specifier;
   if (/^\.{0,2}\//.test(specifier)) return URL.parse(specifier, parentUrl)?.href ?? specifier;

@@ -125,6 +125,13 @@ export const samples: Bodies = {
     limits: [0, 1, 2],
     counts: [1, 0, 2],
   },
+  "block.recorded": {
+    kind: "block.recorded",
+    step: 3,
+    block: "layers.0",
+    forward: { numIssued: 2, operators: ["%0: float32[2, 4] = aten::tanh(argument 0)"] },
+    backward: { numIssued: 1, operators: ["%1: float32[2, 4] = aten::tanh_backward(%2, %0)"] },
+  },
   "block.unrecorded": {
     kind: "block.unrecorded",
     step: 2,

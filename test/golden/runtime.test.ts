@@ -31,6 +31,7 @@ interface Layout {
 const layouts: readonly Layout[] = [
   { title: "on two replicas at ZeRO 0", options: { ranks: 2, zero: 0 }, replicas: 2 },
   { title: "on two replicas at ZeRO 3", options: { ranks: 2, zero: 3 }, replicas: 2 },
+  { title: "with blocks as programs", options: { ranks: 2, zero: 3, graph: "exact" }, replicas: 2 },
   { title: "on two ranks that split its layers", options: { ranks: 2, tp: 2 }, replicas: 1 },
   {
     title: "on two ranks that split its layers and share its positions",
@@ -125,6 +126,9 @@ async function checkGradients(folder: GoldenFolder, index: number, dir: string):
   }
 }
 
+/** The ten losses of each model, by the title of the layout. */
+const tens = new Map<string, Told>();
+
 // Each run starts once, and its first test waits for it.
 for (const layout of folders.length === 0 ? [] : layouts) {
   describe(`${layout.title}, a run equals transformers`, () => {
@@ -136,7 +140,13 @@ for (const layout of folders.length === 0 ? [] : layouts) {
     });
     beforeAll(async () => {
       ten = await run(folders, layout, { steps: 10 });
+      tens.set(layout.title, ten);
     });
+
+    if (layout.options.graph === "exact")
+      test("to the bit as operator by operator", () => {
+        expect(ten.losses).toEqual(tens.get("on two replicas at ZeRO 3")?.losses);
+      });
 
     for (const [index, folder] of folders.entries()) {
       test(`golden/${folder.name}: outputs, loss and gradients within 1e-5, ten losses within 1e-4`, async () => {

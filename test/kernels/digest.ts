@@ -4,6 +4,7 @@ import {
   empty,
   nativeInfo,
   ops,
+  setInvariant,
   setNumThreads,
   type Tensor,
   tensor,
@@ -147,5 +148,22 @@ for (const numel of [0, 1, 17, 1023, 5003]) {
     ops.troupe.segmentMaxima(direction, [0, numel]),
     ops.troupe.exactSquareSums(direction, [0, numel], [0, 1e6]),
   ]);
+}
+setInvariant(true);
+for (const dtype of floatTypes) {
+  for (const [rows, inner, columns] of [
+    [1, 1, 1],
+    [13, 200, 65],
+    [100, 31, 400],
+  ] as const) {
+    const [a, b] = [normal([rows, inner], 1, { dtype }), normal([columns, inner], 2, { dtype })];
+    digest(`invariant products ${dtype} ${rows}x${inner}x${columns}`, [
+      ops.addmm(normal([columns], 3, { dtype }), a, b.t()),
+    ]);
+    const [q, k] = [normal([1, 4, rows, 12], 4, { dtype }), normal([1, 2, rows, 12], 5, { dtype })];
+    digest(`invariant attention ${dtype} ${rows}`, [
+      ops.troupe.maskedAttention(q, k, k, undefined, undefined, true, 7, 0.3),
+    ]);
+  }
 }
 console.log(JSON.stringify(digests));

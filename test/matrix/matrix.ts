@@ -1,5 +1,5 @@
 import type { RuntimeOptions } from "../../src/entries/index.ts";
-import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, type Workspace } from "../fixtures/run-tiny.ts";
 import type { Switch } from "./switches.ts";
 
 /** The result of one combination. */
@@ -10,6 +10,8 @@ export interface Outcome {
   /** Largest difference of a loss to one rank's that computes the same mathematics, in nats. */
   readonly deviationNats: number;
   readonly toleranceNats: number;
+  /** Why blocks were issued one operator at a time though they were to be programs. */
+  readonly unrecorded: readonly string[];
   /** Why the run failed, if it did. */
   readonly failure: string | undefined;
 }
@@ -56,7 +58,14 @@ export class Matrix {
     try {
       const job = on.find((each) => each.job !== undefined)?.job;
       const [options, config] = spread(on);
-      const losses = await lossesOf(this.#workspace, { ...options, ...this.#on }, config, job);
+      const { losses, events, error } = await runTiny(
+        this.#workspace,
+        { ...options, ...this.#on },
+        config,
+        job,
+      );
+      if (error !== undefined) throw error;
+      const unrecorded = events.flatMap((event) => (event.kind === "block.unrecorded" ? [event.reason] : []));
       const without = await this.#compared(spread(on.filter(({ changes }) => changes !== "nothing")));
       const oneRank = await this.#compared(alone(on));
       const differences = losses.map((loss, step) => Math.abs(loss - (oneRank[step] ?? Number.NaN)));
@@ -65,11 +74,12 @@ export class Matrix {
         sameBits: losses.length === STEPS && losses.every((loss, step) => loss === without[step]),
         deviationNats: Math.max(...differences),
         toleranceNats,
+        unrecorded,
         failure: undefined,
       };
     } catch (error) {
       const failure = (error as Error).message;
-      return { names, sameBits: false, deviationNats: Number.NaN, toleranceNats, failure };
+      return { names, sameBits: false, deviationNats: Number.NaN, toleranceNats, unrecorded: [], failure };
     }
   }
 

@@ -1,4 +1,4 @@
-// npm run matrix [-- SWITCH] [--device DEVICE] [--shard K/N]: trains every pair of switches and prints what became of it.
+// npm run matrix [-- SWITCH] [--graph exact] [--device DEVICE] [--shard K/N]: trains every pair of switches and prints what became of it.
 // npm run matrix -- --families [FAMILY]: trains every family of models under every parallelism, and writes the docs' table.
 // npm run matrix -- --memory [FAMILY]: the planner's peaks beside the ledger's, of every family.
 import { writeFileSync } from "node:fs";
@@ -10,23 +10,25 @@ import { isJoined, runJoined } from "../joined/run-joined.ts";
 import { type Cell, cellHolds, columns, familiesPage, tryCell } from "./families.ts";
 import { holds, Matrix, type Outcome } from "./matrix.ts";
 import { memoryColumns, plannedOverMeasured } from "./memory.ts";
-import { pairs, switches } from "./switches.ts";
+import { pairs, type Switch, switches } from "./switches.ts";
 
 const names = switches.map(({ name }) => name);
 const usage = `
-usage: npm run matrix [-- SWITCH] [--device DEVICE] [--shard K/N]
+usage: npm run matrix [-- SWITCH] [--graph exact] [--device DEVICE] [--shard K/N]
        npm run matrix -- --families [FAMILY]
        npm run matrix -- --memory [FAMILY]
 
 Trains every switch alone and every pair of switches, or those pairs that SWITCH is one of:
 ${names.join(", ")}
 
+  --graph     exact: every row with blocks as programs, compared with the row without
   --device    where they train: sim:0, or sim, spread over all, with the CPU's bits; cuda:0, with its own
   --shard     the K-th, from 1, of N parts of them, as of several machines or of a run by pieces
   --families  trains every family under every parallelism instead, or the one that FAMILY names, and writes
               docs/reference/family-layouts.md where it was all of them: ${familyNames.join(", ")}
   --memory    plans the memory of every family, or of one, and trains it beside: the planned peak over the ledger's`;
 const options = {
+  graph: { type: "string", default: "off" },
   device: { type: "string" },
   shard: { type: "string", default: "1/1" },
   families: { type: "boolean" },
@@ -34,12 +36,13 @@ const options = {
 } as const;
 const { positionals, values } = readArguments(usage, options, 1);
 const [filter] = positionals;
-const { device = "cpu", shard } = values;
+const { device = "cpu", shard, graph } = values;
+if (graph !== "off" && graph !== "exact") refuse(usage, "--graph off or exact", graph);
 const areFamilies = values.families === true || values.memory === true;
 if (areFamilies) {
   if (values.families === values.memory) refuse(usage, "--families or --memory", "both");
-  if (values.device !== undefined || shard !== "1/1")
-    refuse(usage, "families without --device and --shard", values.device ?? shard);
+  if (values.device !== undefined || shard !== "1/1" || graph !== "off")
+    refuse(usage, "families without --graph, --device and --shard", values.device ?? shard);
 }
 if (filter !== undefined && !(areFamilies ? familyNames : names).includes(filter))
   refuse(usage, areFamilies ? "a family" : "a switch", filter);
@@ -56,9 +59,12 @@ if (values.memory === true) {
 }
 using workspace = new Workspace();
 const matrix = new Matrix(workspace, values.device);
-const all = [...switches.map((each) => [each]), ...pairs()].filter(
-  (on) => filter === undefined || on.some(({ name }) => name === filter),
-);
+const asPrograms = switches.filter(({ kind }) => graph === "exact" && kind === "graph");
+const rows = graph === "off" ? switches : switches.filter(({ kind }) => kind !== "graph");
+const pure: Switch[][] = [...rows.map((each) => [each]), ...pairs(rows).map((pair) => [...pair])];
+const all = pure
+  .map((on) => [...on, ...asPrograms])
+  .filter((on) => filter === undefined || on.some(({ name }) => name === filter));
 const combinations = all.filter((on) => device === "cpu" || on.every(({ isOfHost }) => isOfHost !== true));
 
 const width = 2 + Math.max(...combinations.map((on) => on.map(({ name }) => name).join(" + ").length));
@@ -77,11 +83,12 @@ for (let index = placeOf(part - 1); index < placeOf(part); index += 1) {
 process.stdout.write(`${numTried - numBroken} of ${numTried} combinations hold\n`);
 process.exitCode = numBroken === 0 && numTried > 0 ? 0 : 1;
 
-function describe({ failure, sameBits, deviationNats, toleranceNats }: Outcome): string {
+function describe({ failure, sameBits, deviationNats, toleranceNats, unrecorded }: Outcome): string {
   if (failure !== undefined) return `FAILED: ${failure}`;
   const bits = sameBits ? "same bits" : "OTHER BITS";
   const far = deviationNats <= toleranceNats ? "" : `  TOO FAR: ${toleranceNats} allowed`;
-  return `${bits}  ${deviationNats.toExponential(1)} nats from one rank${far}`;
+  const singly = unrecorded.length === 0 ? "" : `  issued singly: ${unrecorded.join("; ")}`;
+  return `${bits}  ${deviationNats.toExponential(1)} nats from one rank${far}${singly}`;
 }
 
 async function trainFamilies(only: string | undefined): Promise<void> {

@@ -91,6 +91,7 @@ export const switches: readonly Switch[] = [
     job: new URL("../fixtures/jobs/tiny-loop.ts", import.meta.url),
     changes: "nothing",
   },
+  { name: "graph exact", kind: "graph", options: { graph: "exact" }, changes: "nothing" },
   { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
 ];
 

@@ -1349,8 +1349,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "what a loop wants saved is that of the next step",
     file: "src/actors/engine/rank/rank-loop.ts",
-    from: "      step: this.#numSteps,\n",
-    to: "      step: this.#numSteps + 1,\n",
+    from: "reply({ step: this.#numSteps, ...named })",
+    to: "reply({ step: this.#numSteps + 1, ...named })",
     caughtBy: [
       by(loops, "has the state at the call saved, under a name that pruning keeps: one rank after its step"),
     ],

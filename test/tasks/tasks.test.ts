@@ -8,6 +8,7 @@ import { liveTensors, noGrad, ops, scope, Tensor } from "../../src/compute/tenso
 import { type AnyTask, taskModel, taskNamed, taskNames } from "../../src/job/tasks/index.ts";
 import {
   type Batch,
+  ChatTemplate,
   disposeBatch,
   loadTokenizer,
   loadWordPiece,
@@ -32,6 +33,13 @@ const vocabulary = [
   "dog",
   "sat",
 ];
+
+const words = "{% for message in messages %}{{ message.content + ' ' }}{% endfor %}";
+/** Questions and answers, a chat a line. */
+const chats = (count: number) =>
+  Array.from({ length: count }, (_, index) =>
+    JSON.stringify({ prompt: `the cat ${index}`, completion: "the dog sat" }),
+  ).join("\n");
 
 const bert = {
   model_type: "bert",
@@ -164,6 +172,21 @@ const cases: Readonly<
       n_layer: 1,
       n_head: 2,
       n_positions: 256,
+    },
+    scores: ["perplexity"],
+  },
+  chat: {
+    files: {
+      "train.jsonl": chats(40),
+      "dev.jsonl": chats(5),
+    },
+    config: {
+      model_type: "gpt2",
+      vocab_size: vocabulary.length,
+      n_embd: 16,
+      n_layer: 1,
+      n_head: 2,
+      n_positions: 64,
     },
     scores: ["perplexity"],
   },
@@ -370,10 +393,12 @@ describe("a task", () => {
   });
 
   const open = async (task: AnyTask, seed = 1) => {
-    const config = (cases[task.task]?.config ?? {}) as Readonly<Record<string, unknown>>;
-    const examples = await task.read(join(folder, task.task));
+    const name = task.name ?? task.task;
+    const config = (cases[name]?.config ?? {}) as Readonly<Record<string, unknown>>;
+    const examples = await task.read(join(folder, name));
     const cutsBy = ["t5", "clip"].includes(String(config.model_type)) ? endings : tokenizer;
-    const dataset = task.dataset(examples, { source: task.task, config, tokenizer: cutsBy, seed });
+    const chatTemplate = name === "chat" ? await ChatTemplate.parse(words) : undefined;
+    const dataset = task.dataset(examples, { source: name, config, tokenizer: cutsBy, chatTemplate, seed });
     return { dataset, model: taskModel(task, config, dataset.facts), examples };
   };
 

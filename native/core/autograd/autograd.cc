@@ -3,6 +3,7 @@
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "core/invariance.h"
 #include "core/torch_version.h"
 
 namespace troupe {
@@ -21,12 +22,14 @@ void stay_in_this_thread() {
 void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients,
                   const std::vector<at::Tensor>& inputs, bool retain_graph) {
   stay_in_this_thread();
+  const Variant backward;
   torch::autograd::backward(outputs, gradients, retain_graph, /*create_graph=*/false, inputs);
 }
 
 std::vector<at::Tensor> run_grad(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs,
                                  const std::vector<at::Tensor>& gradients, bool retain_graph, bool allow_unused) {
   stay_in_this_thread();
+  const Variant backward;
   return torch::autograd::grad(outputs, inputs, gradients, retain_graph, /*create_graph=*/false, allow_unused);
 }
 

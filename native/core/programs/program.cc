@@ -5,9 +5,12 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
+#include "core/autograd/autocast.h"
 #include "core/autograd/watched.h"
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe {
@@ -42,6 +45,23 @@ class Taking final : public AutogradWatcher {
   AutogradWatcher* const outer_;
   const std::vector<bool>* answers_ = nullptr;
   size_t next_ = 0;
+};
+
+// An operator of Troupe's casts as it did when it was recorded, wherever the call is replayed.
+class Casting {
+ public:
+  explicit Casting(std::optional<at::ScalarType> dtype) : outer_(autocast_dtype()), changes_(outer_ != dtype) {
+    if (changes_) set_autocast(dtype);
+  }
+  ~Casting() {
+    if (changes_) set_autocast(outer_);
+  }
+  Casting(const Casting&) = delete;
+  Casting& operator=(const Casting&) = delete;
+
+ private:
+  const std::optional<at::ScalarType> outer_;
+  const bool changes_;
 };
 
 at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
@@ -88,6 +108,7 @@ class Player {
         const size_t before = played_.backwards.size();
         {
           const c10::impl::ForceDispatchKeyGuard as_called(outer_);
+          const Casting casting(instruction.autocast);
           instruction.op->callBoxed(stack_);
         }
         const size_t left = keeps_ ? static_cast<size_t>(instruction.num_backwards) : 0;
@@ -157,6 +178,25 @@ class Player {
   torch::jit::Stack stack_;
 };
 
+std::string shape_of(const Geometry& geometry) {
+  std::string text = dtype_name(geometry.dtype) + "[";
+  for (size_t i = 0; i < geometry.sizes.size(); i++) text += (i == 0 ? "" : ", ") + std::to_string(geometry.sizes[i]);
+  return text + "]";
+}
+
+std::string constant_text(const c10::IValue& constant) {
+  std::ostringstream text;
+  if (constant.isTensor()) {
+    if (constant.toTensor().defined()) text << constant.toTensor().item().toDouble();
+    else text << "none";
+  } else if (constant.isNone()) {
+    text << "none";
+  } else {
+    text << constant;
+  }
+  return text.str();
+}
+
 bool same_operand(const Operand& one, const Operand& other) {
   if (one.kind != other.kind || one.slots != other.slots || one.late != other.late) return false;
   if (one.kind != Operand::Kind::constant) return true;
@@ -173,7 +213,7 @@ std::string differing(const std::vector<Instruction>& ones, const std::vector<In
     const Instruction &one = ones[i], &other = others[i];
     if (one.kind != other.kind || one.name() != other.name()) return one.name() + ", then " + other.name();
     const bool same = one.results == other.results && one.geometry == other.geometry && one.backward == other.backward &&
-                      one.wants == other.wants && one.operands.size() == other.operands.size() &&
+                      one.wants == other.wants && one.autocast == other.autocast && one.operands.size() == other.operands.size() &&
                       std::equal(one.operands.begin(), one.operands.end(), other.operands.begin(), same_operand);
     if (!same) return one.name() + " with other numbers or tensors";
   }
@@ -190,6 +230,45 @@ std::string Instruction::name() const {
   if (kind == Kind::view) return "view";
   if (kind == Kind::gradient) return "gradient";
   return c10::toString(op->operator_name());
+}
+
+std::vector<std::string> Program::describe(bool backward) const {
+  const size_t num_given = arguments.size();
+  const auto name_of = [&](Slot slot) -> std::string {
+    if (slot == kNoSlot) return "none";
+    const size_t index = static_cast<size_t>(slot);
+    if (index < num_given) return "argument " + std::to_string(index);
+    if (index < num_given + bound.size()) return "parameter " + std::to_string(index - num_given);
+    return "%" + std::to_string(index - num_given - bound.size());
+  };
+  const auto list_of = [&](const std::vector<Slot>& slots) {
+    std::string text;
+    for (const Slot slot : slots) text += (text.empty() ? "" : ", ") + name_of(slot);
+    return text;
+  };
+  std::vector<std::string> left;  // names of the operators that left backwards, in order
+  for (const Instruction& instruction : forwards) left.insert(left.end(), instruction.num_backwards, instruction.name());
+  std::vector<std::string> lines;
+  for (const Instruction& instruction : backward ? backwards : forwards) {
+    std::string line;
+    for (const Slot slot : instruction.results) {
+      if (slot != kNoSlot) line += (line.empty() ? "" : ", ") + name_of(slot) + ": " + shape_of(geometries[slot]);
+    }
+    line += (line.empty() ? "" : " = ") + instruction.name();
+    if (instruction.kind == Instruction::Kind::gradient) line += " of " + left[instruction.backward];
+    std::string given;
+    for (const Operand& operand : instruction.operands) {
+      given += given.empty() ? "" : ", ";
+      switch (operand.kind) {
+        case Operand::Kind::constant: given += constant_text(operand.constant); break;
+        case Operand::Kind::late: given += "stream " + std::to_string(operand.late); break;
+        case Operand::Kind::tensor: given += name_of(operand.slots[0]); break;
+        case Operand::Kind::tensors: given += "[" + list_of(operand.slots) + "]"; break;
+      }
+    }
+    lines.push_back(line + "(" + given + ")");
+  }
+  return lines;
 }
 
 std::vector<ArgumentFacts> facts_of(const Tensors& arguments) {

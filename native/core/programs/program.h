@@ -6,6 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,7 @@ struct Instruction {
   Geometry geometry;            // of a view; its offset counts from that of its base
   int32_t backward = -1;        // `gradient`: which
   std::vector<bool> wants;      // `own`: the answers to whether gradients are wanted
+  std::optional<at::ScalarType> autocast;  // `own`: what it casts to
   int32_t num_backwards = 0;    // `own`: the backwards that it leaves
   std::vector<Slot> last_uses;  // slots that nobody reads afterwards
 
@@ -92,10 +94,15 @@ class Program {
   // The gradients, undefined where there are none; of the results that had gradients when it was recorded, in order.
   Tensors backward(const Tensors& gradients, Played& played) const;
 
+  // A line for each instruction of a half, in order: what it gives, its name, what it reads.
+  std::vector<std::string> describe(bool backward) const;
+
   // Why the two do not compute the same by the same operators and numbers; empty if they do.
   std::string difference(const Program& other) const;
 
   int64_t num_slots = 0;
+  std::vector<Geometry> geometries;  // by slot, as it was recorded
+  std::array<size_t, 2> num_issued{};  // operators of forward and of backward where they are issued singly, views included
   std::vector<ArgumentFacts> arguments;
   std::vector<at::Tensor> bound;     // slots behind the arguments: parameters, buffers and constants
   size_t num_parameters = 0;         // of `bound`

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/autograd/autocast.h"
 #include "core/dispatch/describe.h"
 #include "core/tensors/arguments.h"
 #include "core/torch_version.h"
@@ -235,6 +236,7 @@ void Recording::note(Instruction instruction, const c10::OperatorHandle& op, con
 }
 
 void Recording::call_atomic(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  program_->num_issued[is_backward_]++;
   if (!refusal_.empty()) return op.redispatchBoxed(keys, stack);
   const std::vector<c10::IValue> given(stack->end() - static_cast<int64_t>(op.schema().arguments().size()), stack->end());
   // A view is made where it is read.
@@ -249,11 +251,13 @@ void Recording::call_atomic(const c10::OperatorHandle& op, c10::DispatchKeySet k
 }
 
 void Recording::call_own(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  program_->num_issued[is_backward_]++;
   if (!refusal_.empty()) return op.callBoxed(stack);
   const std::vector<c10::IValue> given = stack;
   Instruction instruction;
   instruction.kind = Instruction::Kind::own;
   instruction.op = op;
+  instruction.autocast = autocast_dtype();
   instruction.operands = operands(op, stack);
   {
     const Unseen unseen;
@@ -285,6 +289,7 @@ bool Recording::take(Backward&, const Tensors&, int64_t& index) {
 }
 
 void Recording::ran(int64_t index, const Tensors& gradients, const Tensors& results) {
+  program_->num_issued[is_backward_]++;
   if (!refusal_.empty()) return;
   Instruction instruction;
   instruction.kind = Instruction::Kind::gradient;
@@ -356,6 +361,7 @@ void Recording::end_backward(const Tensors& made) {
   pause();
   for (const at::Tensor& tensor : made) program_->gradients.push_back(find(tensor, "a result of backward"));
   program_->num_slots = static_cast<int64_t>(values_.size());
+  program_->geometries = std::move(geometries_);
   if (refusal_.empty()) program_->plan_memory();
   values_.clear();
   slots_of_.clear();

@@ -12,8 +12,10 @@
 #include <algorithm>
 
 #include "core/autograd/differentiable.h"
+#include "core/invariance.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/invariant_attention.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -87,6 +89,10 @@ struct Attended {
 };
 
 Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Options options) {
+  if (is_invariant()) {
+    const InvariantlyAttended attended = attend_invariantly(q, k, v, at::Tensor(), options.causal, 0, options.scale);
+    return {attended.out_BHTD, attended.logsumexp_BHT1};
+  }
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
   const Attended result{projected_heads(q.sizes(), q.options()),
                         at::empty({q.size(0), q.size(1), q.size(2), 1}, float_options)};

@@ -17,9 +17,11 @@
 #include <optional>
 
 #include "core/autograd/differentiable.h"
+#include "core/invariance.h"
 #include "kernels/cpu/add_range.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/invariant_attention.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -236,6 +238,12 @@ MaskedAttended attend_masked(const at::Tensor& q, const at::Tensor& k, const at:
                               at::empty({sizes.batches, sizes.heads, sizes.rows, 1}, float_options)};
   if (sizes.keys == 0) result.out_BHTD.zero_();
   if (sizes.keys == 0 || q.numel() == 0) return result;
+  if (is_invariant() && !sight.dropout) {
+    TORCH_CHECK(!sight.bias.defined(), "[attention] expected an invariant forward to have no bias on its scores, got one of ",
+                sight.bias.sizes());
+    const InvariantlyAttended attended = attend_invariantly(q, k, v, sight.mask, sight.causal, sight.window, sight.scale);
+    return {attended.out_BHTD, attended.logsumexp_BHT1};
+  }
   each_block(sizes, sight, [&](const Block& block) {
     const at::Tensor scores = block_scores(block, packed_queries(block, q), packed_keys(block, k));
     const at::Tensor probabilities = at::empty(scores.sizes(), q.options());

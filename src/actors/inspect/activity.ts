@@ -1,30 +1,16 @@
 import { type ActorContext, systemClock } from "../../runtime/index.ts";
 import type { Activity } from "../protocols/index.ts";
 
-/** The step of an activity, and its block or micro-batch. */
-export interface ActivitySubject {
-  readonly step: number;
-  readonly block?: number;
-  readonly microBatch?: number;
-}
-
 /** Reports an activity that ends now, on the lane that never makes anyone wait. */
 export function reportActivity(
   context: Pick<ActorContext<unknown>, "emit">,
   activity: Activity["activity"],
-  { step, block = -1, microBatch }: ActivitySubject,
+  { step, block = -1, microBatch }: { step: number; block?: number; microBatch?: number },
   beginMs: number,
 ): void {
-  const finished: Activity = {
-    kind: "activity.finished",
-    activity,
-    step,
-    blockIndex: block,
-    ...(microBatch === undefined ? {} : { microBatchIndex: microBatch }),
-    beginMs,
-    endMs: systemClock.now(),
-  };
-  context.emit(finished);
+  const of = { step, blockIndex: block, ...(microBatch !== undefined && { microBatchIndex: microBatch }) };
+  const endMs = systemClock.now();
+  context.emit({ kind: "activity.finished", activity, ...of, beginMs, endMs } satisfies Activity);
 }
 
 /** Whether an actor's emission is an activity. */

@@ -2,21 +2,14 @@ import type { FlatBlock, ShardStore } from "../../compute/parallel/index.ts";
 import { type Buckets, bucketLimit, bucketsOf, joinBuckets } from "../../compute/tensor/index.ts";
 import type { HistogramBody, HistogramPart } from "../protocols/index.ts";
 import type { ParameterPaging } from "../state/paging/index.ts";
-import { InspectedStep, type Look } from "./inspected-part.ts";
+import { InspectedStep, type Look, partsByName } from "./inspected-part.ts";
 
 const buckets: Look<Buckets> = { of: bucketsOf, join: joinBuckets };
 
 /** Sorts a shard's owned values into buckets in one step: gradients while they are there, parameters once updated. */
-export class ShardHistograms {
-  readonly #step: InspectedStep<Buckets>;
-
+export class ShardHistograms extends InspectedStep<Buckets> {
   constructor(rank: number, store: ShardStore) {
-    this.#step = new InspectedStep(rank, store, () => true, buckets);
-  }
-
-  /** Call it while a block's reduced gradient is there. */
-  lookAtGradient(layout: FlatBlock): void {
-    this.#step.lookAtGradient(layout);
+    super(rank, store, () => true, buckets);
   }
 
   /** Call it after the updates of the step. @param divisor - of the gradients' sum */
@@ -27,9 +20,9 @@ export class ShardHistograms {
   ): Promise<readonly HistogramPart[]> {
     const parts: HistogramPart[] = [];
     for (const layout of layouts.filter(({ constant }) => !constant))
-      for (const [name, seen] of await this.#step.weightsOf(layout, paging))
+      for (const [name, seen] of await this.weightsOf(layout, paging))
         parts.push({ name, of: "weights", buckets: seen, factor: 1 });
-    for (const [name, seen] of this.#step.gradients)
+    for (const [name, seen] of this.gradients)
       parts.push({ name, of: "gradients", buckets: seen, factor: 1 / divisor });
     return parts;
   }
@@ -41,17 +34,15 @@ export function histogramsOf(
   parts: readonly HistogramPart[],
   order: readonly string[],
 ): HistogramBody[] {
-  const byName = Map.groupBy(parts, ({ name }) => name);
-  return order.flatMap((name) => {
-    const ofName = byName.get(name) ?? [];
-    return (["weights", "gradients"] as const).flatMap((of) => {
+  return partsByName(parts, order).flatMap(([name, ofName]) =>
+    (["weights", "gradients"] as const).flatMap((of) => {
       const some = ofName.filter((part) => part.of === of);
       const [first] = some;
       if (first === undefined) return [];
       const joined = joinBuckets(some.map((part) => part.buckets));
       return { kind: "histogram.measured" as const, step, name, of, ...histogramOf(joined, first.factor) };
-    });
-  });
+    }),
+  );
 }
 
 function histogramOf(

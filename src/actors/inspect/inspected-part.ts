@@ -9,16 +9,15 @@ import {
 import {
   joinStatistics,
   type Statistics,
+  scaleStatistics,
   scope,
   statisticsOf,
   type Tensor,
 } from "../../compute/tensor/index.ts";
+import type { InspectedPart } from "../protocols/index.ts";
 import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
 
-/**
- * @param name - of a parameter, or a record
- * @param pattern - with the wildcards of a shell: `*`, `?`, `[abc]`, `[!abc]`
- */
+/** @param pattern - with the wildcards of a shell: `*`, `?`, `[abc]`, `[!abc]` */
 export function matchesName(name: string, pattern: string): boolean {
   const source = pattern
     .replace(/[.+^${}()|\\]/g, "\\$&")
@@ -34,7 +33,6 @@ export interface Look<T> {
   readonly join: (parts: readonly T[]) => T;
 }
 
-/** Mean, deviation and extremes. */
 export const statistics: Look<Statistics> = { of: statisticsOf, join: joinStatistics };
 
 /**
@@ -99,4 +97,52 @@ export class InspectedStep<T> {
     };
     return whilePinned(paging, layout, "read", () => scope(look));
   }
+}
+
+/** One step's inspection of a shard's owned parameters whose names match, and of their gradients. */
+export class ShardInspection extends InspectedStep<Statistics> {
+  readonly #isIdle: boolean;
+
+  /** @param patterns - empty: no inspection, at no cost */
+  constructor(rank: number, patterns: readonly string[], store: ShardStore) {
+    super(rank, store, (name) => patterns.some((pattern) => matchesName(name, pattern)), statistics);
+    this.#isIdle = patterns.length === 0;
+  }
+
+  override lookAtGradient(layout: FlatBlock): void {
+    if (!this.#isIdle) super.lookAtGradient(layout);
+  }
+
+  /** Call it after the updates of the step. @param divisor - of the gradients' sum */
+  async parts(
+    layouts: readonly FlatBlock[],
+    divisor: number,
+    paging: ParameterPaging,
+  ): Promise<readonly InspectedPart[]> {
+    if (this.#isIdle) return [];
+    const parts: InspectedPart[] = [];
+    for (const layout of layouts.filter(({ constant }) => !constant)) {
+      const found = await this.weightsOf(layout, paging);
+      for (const { name, shape, split } of layout.parameters) {
+        const values = found.get(name);
+        if (values === undefined) continue;
+        const summed = this.gradients.get(name);
+        const gradient = summed && scaleStatistics(summed, 1 / divisor);
+        parts.push({ name, shape: split?.logicalShape ?? shape, values, gradient });
+      }
+    }
+    return parts;
+  }
+}
+
+/** @returns the shards' parts of each parameter that has any, by name, in the order of the model */
+export function partsByName<P extends { readonly name: string }>(
+  parts: readonly P[],
+  order: readonly string[],
+): [name: string, parts: [P, ...P[]]][] {
+  const byName = Map.groupBy(parts, ({ name }) => name) as Map<string, [P, ...P[]]>;
+  return order.flatMap((name) => {
+    const some = byName.get(name);
+    return some === undefined ? [] : [[name, some]];
+  });
 }

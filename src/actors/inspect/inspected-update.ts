@@ -1,7 +1,7 @@
 import type { BlockState } from "../../compute/parallel/index.ts";
 import { hold, joinStatistics, scaleStatistics, scope, type Tensor } from "../../compute/tensor/index.ts";
 import type { BlockUpdate, InspectedUpdate } from "../protocols/index.ts";
-import { inspectRange, matchesName, statistics } from "./inspected-part.ts";
+import { inspectRange, matchesName, partsByName, statistics } from "./inspected-part.ts";
 
 /** Statistics of the inspected updates, all together like BMTrain's `get_avg_delta` and `get_var_delta`, and by parameter. */
 export interface UpdateSummary {
@@ -12,10 +12,7 @@ export interface UpdateSummary {
   readonly parameters: readonly InspectedUpdate[];
 }
 
-/**
- * Inspects one update of one block: begun before it, ended after it. It costs a copy of the block's owned range and a pass over
- * it; if no pattern matches, nothing.
- */
+/** Inspects one update of one block, begun before and ended after it: copies the owned range, if any pattern matches. */
 export class UpdateInspection {
   readonly #state: BlockState;
   readonly #update: BlockUpdate;
@@ -59,12 +56,8 @@ export class UpdateInspection {
 
 /** Joins the shards' updates of each parameter. @param order - names of all parameters */
 export function joinUpdates(parts: readonly InspectedUpdate[], order: readonly string[]): InspectedUpdate[] {
-  const byName = Map.groupBy(parts, ({ name }) => name);
-  return order.flatMap((name) => {
-    const ofName = byName.get(name) ?? [];
-    const [first] = ofName;
-    if (first === undefined) return [];
-    return { name, shape: first.shape, direction: joinStatistics(ofName.map(({ direction }) => direction)) };
+  return partsByName(parts, order).map(([name, some]) => {
+    return { name, shape: some[0].shape, direction: joinStatistics(some.map(({ direction }) => direction)) };
   });
 }
 

@@ -30,10 +30,7 @@ export class Inspections {
   readonly #requests = new Set<InspectionRequest>();
   #isClosed = false;
 
-  /**
-   * @returns the step's findings; other kinds than `of` may be empty
-   * @throws {TroupeError} `INSPECTION_OVER` if no step follows
-   */
+  /** @returns a step's findings; other kinds than `of` may be empty @throws {TroupeError} `INSPECTION_OVER` if none follows */
   ask(of: keyof Findings, pattern: string, values = false): Promise<Findings> {
     if (this.#isClosed) return Promise.reject(over());
     return new Promise((resolve, reject) => this.#requests.add({ of, pattern, values, resolve, reject }));

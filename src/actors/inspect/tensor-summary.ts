@@ -1,6 +1,7 @@
 import { joinNumbers, type RecordedTensor, stackedShape } from "../../compute/nn/index.ts";
 import { joinStatistics, type Statistics, standardDeviation } from "../../compute/tensor/index.ts";
 import type { InspectedPart } from "../protocols/index.ts";
+import { partsByName } from "./inspected-part.ts";
 
 /** Statistics of a tensor over all ranks that hold some of it. */
 export interface TensorSummary {
@@ -27,26 +28,17 @@ export function summarizeParameters(
   parts: readonly InspectedPart[],
   order: readonly string[],
 ): TensorSummary[] {
-  const byName = Map.groupBy(parts, ({ name }) => name);
-  return order.flatMap((name) => {
-    const ofName = byName.get(name) ?? [];
-    return ofName.length === 0 ? [] : [summaryOf(name, ofName[0]?.shape ?? [], ofName)];
-  });
+  return partsByName(parts, order).map(([name, some]) => summaryOf(name, some[0].shape, some));
 }
 
 /** Joins the ranks' records, along the model: the ranks' parts lie one after the other along dim 0. */
 export function summarizeTensors(recorded: readonly RecordedTensor[]): RecordedSummary[] {
   const inOrder = recorded.toSorted((a, b) => a.place - b.place);
-  return [...Map.groupBy(inOrder, ({ name }) => name)].map(([name, parts]) =>
-    withValues(
-      summaryOf(name, stackedShape(parts.map(({ shape }) => shape)), parts),
-      joinNumbers(parts.map(({ numbers }) => numbers)),
-    ),
-  );
-}
-
-function withValues(summary: TensorSummary, values: RecordedSummary["values"] | undefined): RecordedSummary {
-  return values === undefined ? summary : { ...summary, values };
+  return [...Map.groupBy(inOrder, ({ name }) => name)].map(([name, parts]) => {
+    const summary = summaryOf(name, stackedShape(parts.map(({ shape }) => shape)), parts);
+    const values = joinNumbers(parts.map(({ numbers }) => numbers));
+    return values === undefined ? summary : { ...summary, values };
+  });
 }
 
 function summaryOf(

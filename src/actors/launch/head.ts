@@ -85,11 +85,7 @@ export class Head implements Disposable {
     this.#store.set(invitationKey(this.launch), JSON.stringify(invitation));
   }
 
-  /**
-   * Reads the notes of refused hosts from the store, while any host is missing.
-   * @param numMissing - how many are missing now
-   * @returns dispose it to stop reading
-   */
+  /** Reads the notes of refused hosts from the store while any host is missing. @returns dispose it to stop reading */
   watchRefused(numMissing: () => number, onRefused: (host: RefusedHost) => void): Disposable {
     const readRefused = refusedHosts(this.launch, this.#store);
     const look = () => {

@@ -46,10 +46,7 @@ export async function takePart(options: MemberOptions): Promise<void> {
   if (failure !== undefined) throw fromFailure(failure);
 }
 
-/**
- * Joins the run. The invitation may be from a head that has ended: then it is read again until the deadline.
- * @returns undefined where the run is over
- */
+/** Joins the run; an invitation of a head that has ended is read again until the deadline. @returns undefined once it is over */
 async function join({
   launch,
   about,
@@ -103,10 +100,7 @@ async function join({
   });
 }
 
-/**
- * Reads the files of trust.
- * @throws {TroupeError} errors of {@link readTrust}, after a moment for the note to reach the head
- */
+/** Reads the files of trust. @throws errors of {@link readTrust}, after a moment for the note to reach the head */
 async function trustIn(files: HostsOptions, launch: Launch): Promise<Trust> {
   try {
     return readTrust(files);

@@ -42,6 +42,21 @@ export interface KeptState {
   readonly sizeBytes: number;
 }
 
+/** The weights of a state, without what optimizers keep: complete tensors, or refs to them. */
+export interface HeldWeights<Values = TensorRef> {
+  /** Number of updates made to them. */
+  readonly step: number;
+  readonly progress: SavedProgress;
+  /** By name; the values are float32 and flat. A constant of another dtype lies in them byte by byte. */
+  readonly tensors: Readonly<Record<string, HeldTensor<Values>>>;
+}
+
+/** One complete tensor. */
+export interface HeldTensor<Values = TensorRef> {
+  readonly shape: readonly number[];
+  readonly values: Values;
+}
+
 /** A request for parts of a kept state. Plain data. */
 export interface RestoreRequest {
   /** Number of updates made to it. */
@@ -75,13 +90,12 @@ export type CheckpointerProtocol = SnapshotProtocol &
 
 /** Arguments of a new checkpointer. */
 export interface CheckpointerInit {
-  /**
-   * The run's checkpoint folder, made and locked by the run, or a store such as `s3://bucket/prefix`; undefined: states
-   * stay in memory only.
-   */
+  /** The run's checkpoint folder, which it locks, or a store such as `s3://bucket/prefix`; undefined: states stay in memory. */
   readonly directory: string | undefined;
   /** The token of the run's lock on the folder. */
   readonly hold: string | undefined;
+  /** The weights that it has in memory from its start, as if they had been saved. */
+  readonly held?: HeldWeights | undefined;
   /** Which checkpoints are kept once a new one is durable; left out: all. */
   readonly keep?: KeepRule | undefined;
 }

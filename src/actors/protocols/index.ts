@@ -1,6 +1,6 @@
 export type * from "./checkpointer.ts";
 export * from "./feeder.ts";
-export type { Beginning, InitialState, InitialStateOf } from "./initial-state.ts";
+export { type Beginning, type InitialState, type InitialStateOf, progressIn } from "./initial-state.ts";
 export type * from "./inspection.ts";
 export type * from "./offload.ts";
 export type * from "./paging.ts";

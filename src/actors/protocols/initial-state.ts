@@ -10,7 +10,8 @@ export type Beginning =
   /** Parameters come from a folder in the format of transformers or peft; those that it lacks are drawn. */
   | {
       readonly kind: "weights";
-      readonly step: 0;
+      /** 0, except for weights that a script loads into a live model. */
+      readonly step: number;
       readonly folder: string;
       /** For the parameters that are drawn. */
       readonly seed: number;
@@ -18,9 +19,12 @@ export type Beginning =
       readonly entries: Readonly<Record<string, string>>;
     };
 
-/** Where the base of a delta comes from, since a delta's checkpoint lacks it. Default: the same source as the rest. */
-interface OnBase {
+/** The use of a state. */
+interface InUse {
+  /** Where the base of a delta comes from, since a delta's checkpoint lacks it. Default: the same source as the rest. */
   readonly base?: Beginning | undefined;
+  /** Whether no parameter is trained, whatever the job declares: optimizers keep no state, and gradients have no memory. */
+  readonly isFrozen?: boolean;
 }
 
 /** Actors that read checkpoints for hosts without the folder. Plain data, but for the refs. */
@@ -32,7 +36,7 @@ export interface StoredReader {
 }
 
 /** Where a run's state comes from. Plain data, but for the checkpointer's ref. */
-export type InitialState = OnBase & (Beginning | Stored);
+export type InitialState = InUse & (Beginning | Stored);
 
 type Stored =
   /** Everything from a checkpoint, after `step` updates. */
@@ -60,3 +64,8 @@ export type InitialStateOf<Kind extends InitialState["kind"]> = Extract<
   InitialState,
   { readonly kind: Kind }
 >;
+
+/** The progress of the optimizers that begin with a state; undefined if they have made no update, or keep nothing of it. */
+export function progressIn(initial: InitialState): SavedProgress | undefined {
+  return "progress" in initial && initial.isFrozen !== true ? initial.progress : undefined;
+}

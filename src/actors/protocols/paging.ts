@@ -1,9 +1,6 @@
 import type { Access } from "../../compute/offload/index.ts";
 
-/**
- * Pins blocks with paged parameters in memory. Goes to the shard that allocated the block's memory, or to any other
- * shard of the block's group, which forwards it.
- */
+/** Pins blocks with paged parameters in memory, by the shard that allocated the memory or any other of its group. */
 export type PagingProtocol = {
   /** Answered once the block is in memory and may be accessed. */
   pin: { in: PinRequest; out: { pinned: true } };

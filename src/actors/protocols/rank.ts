@@ -1,5 +1,5 @@
 import type { RecordedTensor } from "../../compute/nn/index.ts";
-import type { FlatBlock, Unrecorded } from "../../compute/parallel/index.ts";
+import type { FlatBlock, RecordedProgram, Unrecorded } from "../../compute/parallel/index.ts";
 import type { LossValues, LossWeights } from "../../job/index.ts";
 import type { StateName } from "../../library/checkpoint/index.ts";
 import type { GeneratedText, GenerateOptions } from "../../library/models/index.ts";
@@ -54,10 +54,7 @@ export type RankProtocol = StageLinkProtocol & {
   declare: { in: { plan: RankPlan; peers: readonly ActorRef<RankProtocol>[] }; out: DeclaredModel };
   /** Has the shard lay out the state of the declared model, and binds the model to it. */
   prepare: { in: Record<string, never>; out: Record<string, never> };
-  /**
-   * Starts the job's training loop, or, for a live model, the loop that makes calls. It carries out the orders below one after the
-   * other.
-   */
+  /** Starts the job's training loop, or for a live model the loop that makes calls: it carries out these orders one by one. */
   train: { in: { readonly isLive: boolean } };
   /** Answered by the loop before the job's code runs. Orders that take another way than `train` are sent after it. */
   ready: { in: Record<string, never>; out: Record<string, never> };
@@ -96,10 +93,7 @@ export type RankProtocol = StageLinkProtocol & {
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
   /** Output of the job's `sample` with the parameters of `step`; every rank computes it, since all must gather. */
   sample: { in: { step: number }; out: { text: string } };
-  /**
-   * The step after which the run ends, if a rank's code has asked to stop it; sent to all ranks once each has answered
-   * the step in which the code asked.
-   */
+  /** The step after which the run ends since a rank's code asked it to; sent once each rank has answered the asking step. */
   verdict: { in: { step: number } };
   /** Stays unanswered until the rank's code calls `save()`, which then blocks until `heard`. */
   wanted: { in: Record<string, never>; out: WantedSave };
@@ -184,6 +178,8 @@ export interface RankStepped extends RankAccumulated {
   readonly metrics: readonly MetricSum[];
   /** Blocks that were to be recorded as programs and were not, since the step before. */
   readonly unrecorded?: readonly Unrecorded[];
+  /** Programs that blocks are replayed by, since the step before. */
+  readonly programs?: readonly RecordedProgram[];
   /** Whether the rank's code asks to end the run after this step; the rank then waits for the `verdict`. */
   readonly wantsStop?: boolean;
 }

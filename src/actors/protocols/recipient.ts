@@ -1,10 +1,7 @@
 import type { RefOptions } from "../../compute/tensor/index.ts";
 import type { Address, Addressed } from "../../runtime/index.ts";
 
-/**
- * Gives a sent tensor to its receiver: if that actor ends before it has attached the tensor, the runtime releases it by
- * this owner.
- */
+/** Gives a sent tensor to its receiver; if that actor ends before it attaches it, the runtime releases it by this owner. */
 export function sentTo({ address }: Addressed): RefOptions {
   return { owner: recipientName(address) };
 }

@@ -42,10 +42,7 @@ export interface ShardPeers {
   readonly replicas: readonly number[];
   /** Ranks that together hold this replica of the model, in order. */
   readonly modelParallel: readonly number[];
-  /**
-   * Ranks that exchange activations and their gradients, this one included: `modelParallel`, and the ranks that experts
-   * are spread over.
-   */
+  /** Ranks that exchange activations and gradients, this one too: `modelParallel`, and those that experts are spread over. */
   readonly together: readonly number[];
 }
 

@@ -21,10 +21,7 @@ export interface Gathered {
 
 /** Reply to `join`. */
 export interface Joined {
-  /**
-   * The store of the collectives' groups, if this shard hosts one (the first of its host, in a run of several): see
-   * `GroupPlan.stores`.
-   */
+  /** The store of the collectives' groups, if this shard is the first of its host in a run of several: see `GroupPlan.stores`. */
   readonly store: string | undefined;
 }
 
@@ -100,9 +97,7 @@ export interface StepUpdated {
 
 /** Losses of one rank's forwards in a step. */
 export interface StepScored {
-  /**
-   * Loss of each micro-batch, on ranks that report losses; on a device, which has yet to compute them, float64 [micro-batches].
-   */
+  /** Loss of each micro-batch, on ranks that report losses; on a device, which may still compute it, float64 [micro-batches]. */
   readonly lossesNats: readonly number[] | TensorRef;
   /** Names of parameters that the step does not train; left out where they are those of the step before. */
   readonly frozen?: readonly string[];

@@ -6,7 +6,7 @@ import { attach, hold, shareRef, Tensor, type TensorRef } from "../../compute/te
 import { TroupeError } from "../../errors/index.ts";
 import { type ActorContext, type ActorRef, systemClock } from "../../runtime/index.ts";
 import { reportActivity } from "../inspect/index.ts";
-import type * as protocol from "../protocols/index.ts";
+import * as protocol from "../protocols/index.ts";
 import { type ShardPaging, whilePinned } from "../state/paging/index.ts";
 import { FrozenFlags } from "./frozen-flags.ts";
 import type { ShardGroups } from "./group/shard-groups.ts";
@@ -81,7 +81,7 @@ export class Shard {
     this.#clock = new OptimizerClock(plan);
     this.#complete = plan.layouts.map(() => new parallel.StepCounter());
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
-    const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
+    const progress = protocol.progressIn(plan.initial);
     const kept = plan.layouts.filter((layout) => parallel.keepsState(layout, progress));
     this.#kept = new Set(kept.map(({ index }) => index));
     this.#updateAccess = updateAccessOf(plan);
@@ -104,10 +104,7 @@ export class Shard {
     return new Shard(plan, place, steps, store, stateStore);
   }
 
-  /**
-   * Fills the memory with the run's initial state.
-   * @returns the buffers that the rank reads parameters from, once all ranks have filled them
-   */
+  /** Fills the memory with the run's initial state. @returns the rank's buffers, once all ranks have filled them */
   async fill(): Promise<TensorRef[]> {
     const { initial, layouts, reader } = this.#plan;
     await this.#stateStore.fill(initial, this.#context.self);
@@ -200,10 +197,7 @@ export class Shard {
     if (progress.updated.length === 0) await this.#end(step, progress);
   }
 
-  /**
-   * An offload actor's share of an exchange that an update asks of all ranks.
-   * @returns all shares, in rank order; the caller's
-   */
+  /** An offload actor's share of an exchange by all ranks for an update. @returns all shares, in rank order; the caller's */
   share(update: protocol.BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
     return shareUpdate(this.#plan, this.#rank, this.#groups, update, round, value);
   }

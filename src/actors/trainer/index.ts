@@ -1,4 +1,5 @@
 export type { AnomalyOptions, CheckpointOptions, RuntimeOptions } from "../../job/options/index.ts";
+export type { FrozenModel } from "./live/frozen-model.ts";
 export type { LiveModel } from "./live/live-model.ts";
 export { configure } from "./plan/configure.ts";
 export { jobUrlOf, pythonScript } from "./plan/job-url.ts";

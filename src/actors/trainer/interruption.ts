@@ -3,10 +3,7 @@ import { constants } from "node:os";
 /** Signals that end a run: from a key, an administrator, a closing terminal, or a scheduler that warns its jobs. */
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
-/**
- * Handles signals during a run: the first lets the run end in order, the second ends the process at once with exit code
- * 128 plus the signal's number.
- */
+/** Handles signals during a run: the first ends it in order, the second the process, with exit code 128 plus its number. */
 export class Interruption implements Disposable {
   readonly #onFirst: (signal: NodeJS.Signals) => void;
   #first: NodeJS.Signals | undefined;

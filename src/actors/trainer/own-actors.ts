@@ -38,10 +38,7 @@ export type KindFor<P, Event> = {
   [K in Kind<P>]: Event extends In<P, K> ? K : never;
 }[Kind<P>];
 
-/**
- * Tells an actor the events of a stream, and its next incarnations, until it is not started again or the stream ends.
- * @param kind - of the message; the event is its body
- */
+/** Tells an actor and its next incarnations a stream's events, as messages of `kind`, until either is over. */
 export async function tellEvents<P, E extends EventKind>(
   system: ActorSystem,
   stream: EventStream<E>,

@@ -12,10 +12,7 @@ export interface WorldOptions {
   readonly reduction: collectives.Reduction;
 }
 
-/**
- * Creates the groups in which a run's ranks compute collectives, and aborts them once a rank has ended: a rank that
- * waits for it in native code would not notice otherwise.
- */
+/** Creates the groups in which a run's ranks compute collectives, and aborts them when a rank has ended: native waits miss it. */
 export class Rendezvous implements AsyncDisposable {
   readonly groups: collectives.GroupPlan;
   readonly #mesh: MeshShape;
@@ -44,9 +41,7 @@ export class Rendezvous implements AsyncDisposable {
     return new Rendezvous({ ...plan, backend, rendezvous }, mesh, rendezvous);
   }
 
-  /**
-   * Aborts the groups of a generation whose `actor` has ended or is about to, so that ranks in this process stop waiting for it.
-   */
+  /** Aborts the groups of a generation whose `actor` has ended or is about to, so that ranks of this process stop waiting. */
   ended(actor: string, generation: number): void {
     for (const name of groupNamesOf(this.groups, this.#mesh, generation))
       collectives.abortGroup(name, `${actor} has ended`);

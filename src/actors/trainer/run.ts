@@ -1,5 +1,5 @@
 import type { Module } from "../../compute/nn/index.ts";
-import { releaseCachedMemory, releaseRefsOf } from "../../compute/tensor/index.ts";
+import { releaseCachedMemory, releaseRefsOf, type Tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { describeStall, reportError, type TroupeEventBody } from "../../job/events/index.ts";
 import { type JobConfig, nameOfJob } from "../../job/index.ts";
@@ -9,20 +9,26 @@ import {
   type ActorInspection,
   type ActorRef,
   type ActorSystem,
-  fromFailure,
   type RuntimeEvent,
   systemClock,
 } from "../../runtime/index.ts";
 import { type CallLog, over, RunControl } from "../engine/conductor/index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { type Head, heartbeatOf } from "../launch/index.ts";
-import { type CheckpointerProtocol, type RunResult, recipientName } from "../protocols/index.ts";
-import type { LiveRun } from "./live/live-model.ts";
+import {
+  type CheckpointerProtocol,
+  type HeldWeights,
+  type InitialState,
+  type RunResult,
+  recipientName,
+} from "../protocols/index.ts";
+import type { FrozenState, OpenedRun } from "./live/live-model.ts";
 import { planRun } from "./plan/plan-run.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./recovery/supervised-checkpointer.ts";
 import { SupervisedRanks } from "./recovery/supervised-ranks.ts";
 import { Rendezvous } from "./rendezvous.ts";
+import { stateIn } from "./resume/loaded-state.ts";
 import { RunFolder } from "./resume/run-folder.ts";
 import type { Start } from "./resume/start.ts";
 import { RunHosts } from "./run-hosts.ts";
@@ -57,8 +63,10 @@ export interface RunOptions {
 /** A live model's calls, which make the steps. */
 export interface LiveStart {
   readonly calls: CallLog;
+  /** The weights that it serves and never trains, if it is a frozen copy; the caller's. */
+  readonly frozen?: FrozenState | undefined;
   /** Called when the model is there, and again after each restart. */
-  readonly onOpen: (run: Omit<LiveRun, "calls" | "over">) => void;
+  readonly onOpen: (run: OpenedRun) => void;
 }
 
 /** One run of a job, from its module to its result: data opened, model declared, actors spawned, ranks led to the last step. */
@@ -158,10 +166,7 @@ export class Run {
     return this.#system.inspect();
   }
 
-  /**
-   * Ends the run for a signal that comes before all hosts have joined: it fails with `RUN_INTERRUPTED`, since there is nothing to save.
-   * @returns whether it ended
-   */
+  /** Ends the run with `RUN_INTERRUPTED` if hosts still have to join: there is nothing to save. @returns whether it ended */
   interrupt(signal: NodeJS.Signals): boolean {
     if (this.#options.head === undefined || this.#haveJoined) return false;
     const got = `${signal} before all hosts had joined`;
@@ -172,12 +177,7 @@ export class Run {
   /** Reports to other hosts how the run has ended, so that they exit with the same code. */
   endedBy(signal: NodeJS.Signals | undefined, { steps, saveError }: RunResult): void {
     if (saveError !== undefined)
-      this.#failure = fromFailure({
-        name: "TroupeError",
-        code: "CHECKPOINT_SAVE_FAILED",
-        message: saveError.message,
-        fields: {},
-      });
+      this.#failure = new TroupeError("CHECKPOINT_SAVE_FAILED", { relayed: saveError.message });
     else if (signal !== undefined)
       this.#failure = interrupted(
         `${signal} after step ${steps}, whose state is saved`,
@@ -185,10 +185,7 @@ export class Run {
       );
   }
 
-  /**
-   * Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors.
-   * @param first - awaited before they end
-   */
+  /** Fails the run with `RUN_STOPPED`, unless it is over, and ends its actors. @param first - awaited before they end */
   async stop(first?: Promise<void>): Promise<void> {
     this.#isStopped = true;
     await first;
@@ -248,9 +245,15 @@ export class Run {
     this.#haveJoined = true;
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
+    const frozen = live?.frozen;
+    const held = frozen !== undefined && "tensors" in frozen ? frozen : undefined;
     const checkpointer =
-      checkpoint && (await superviseCheckpointer(system, this.#prefix, checkpoint, folder?.hold));
+      checkpoint && (await superviseCheckpointer(system, this.#prefix, checkpoint, folder?.hold, held));
     this.#checkpointer = checkpointer;
+    const begun: Start =
+      frozen === undefined
+        ? start
+        : { ...start, initial: frozenState(start, held, checkpointer, settings.execution.deadlineMs) };
     const hosts = head && this.#hosts.placed();
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
     if (start.resumed !== undefined)
@@ -278,7 +281,7 @@ export class Run {
     );
     const result = await leadThroughRestarts(ranks, {
       plan,
-      start,
+      start: begun,
       about: () => ({
         ...(folder && { run: stampOf(folder.record) }),
         recipe: recipe.now,
@@ -293,6 +296,8 @@ export class Run {
           canEvaluate: plan.schedule.evaluation.length > 0,
           isSaved: plan.ranks.isSaved,
           isCopied: plan.schedule.saving.inMemoryEverySteps !== undefined,
+          config,
+          seed: start.seed,
         });
       },
       calls: live?.calls,
@@ -306,6 +311,7 @@ export class Run {
         firstStep.resolve();
         this.#stalls.stepTook(durationMs);
       },
+      load: (folder) => stateIn(folder, model, start),
       residentBytes: () => system.residentBytes(),
       begin: (kind, body) => system.begin(kind, body),
     }).finally(firstStep.resolve);
@@ -379,6 +385,18 @@ async function takeFolder(
 function slicesTo(checkpoint: CheckpointSettings | undefined): string | undefined {
   const { dir, writers, inMemoryEverySteps } = checkpoint ?? {};
   return writers === "head" || inMemoryEverySteps !== undefined ? undefined : dir;
+}
+
+/** The initial state of a frozen copy: weights in its checkpointer's memory, or a checkpoint. */
+function frozenState(
+  { initial, base }: Start,
+  held: HeldWeights<Tensor> | undefined,
+  checkpointer: ActorRef<CheckpointerProtocol> | undefined,
+  deadlineMs: number,
+): InitialState {
+  if (held === undefined || checkpointer === undefined) return { ...initial, isFrozen: true };
+  const { step, progress } = held;
+  return { kind: "memory", step, progress, checkpointer, deadlineMs, base: base?.beginning, isFrozen: true };
 }
 
 function runStarted(

@@ -57,10 +57,7 @@ export class Running {
     return this.#begun.promise;
   }
 
-  /**
-   * Makes the run. Call it once.
-   * @throws errors of `Run.train`, and of the settings
-   */
+  /** Makes the run. Call it once. @throws errors of `Run.train`, and of the settings */
   async perform(settling: Promise<RuntimeSettings>, order: Order): Promise<RunResult> {
     try {
       return await this.#perform(await settling, order);

@@ -14,7 +14,7 @@ import {
 import type { Job } from "../../job/index.ts";
 import type { RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
 import type { ActorInspection, ActorRef, ActorSystem } from "../../runtime/index.ts";
-import type { SavedState } from "../engine/conductor/index.ts";
+import type { CallLog, SavedState } from "../engine/conductor/index.ts";
 import {
   type Findings,
   matchesName,
@@ -23,14 +23,14 @@ import {
   type UpdateSummary,
 } from "../inspect/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
-import type { LiveModel } from "./live/live-model.ts";
+import type { FrozenState, LiveModel, OpenedRun } from "./live/live-model.ts";
 import { type OpenOptions, settingsOfModel } from "./live/open-options.ts";
 import { optionError } from "./option-error.ts";
 import type { KindFor, openOwnActors, tellEvents } from "./own-actors.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
 import { launchedOptions, numHostsOf } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
-import type { LiveStart, Run } from "./run.ts";
+import type { Run } from "./run.ts";
 import { type Launched, type Order, Running } from "./running.ts";
 import type { SharedSystem } from "./shared-system.ts";
 
@@ -63,6 +63,8 @@ export class Runtime implements AsyncDisposable {
   #dashboard: Dashboard | undefined;
   /** The run and the live models, in the order in which they were asked for; the name of one without a name is empty. */
   readonly #running = new Map<string, Running>();
+  /** Frozen copies of live models that have ranks of their own, past ones included. */
+  #numCopies = 0;
   #stopped = false;
 
   private constructor(
@@ -251,20 +253,48 @@ export class Runtime implements AsyncDisposable {
     const { LiveModel } = await import("./live/live-model.ts");
     const calls = new CallLog();
     const opened = Promise.withResolvers<LiveModel<J>>();
-    const settings = settingsOfModel(options, this.#options, this.#settings, this.#launched !== undefined);
-    const live: LiveStart = {
-      calls,
-      onOpen: (run) => opened.resolve(new LiveModel<J>({ ...run, calls, over })),
+    const isLaunched = this.#launched !== undefined;
+    const settings = settingsOfModel(options, this.#options, this.#settings, isLaunched);
+    const url = jobUrlOf(jobUrl);
+    const onOpen = (run: OpenedRun) => {
+      const openCopy = (step: number, state: Promise<FrozenState>): LiveModel<never> => {
+        const calls = new CallLog(step);
+        const over = this.#serveCopy(options, url, run, calls, state);
+        endWith(over, calls);
+        return new LiveModel<never>({ ...run, calls, over, openCopy: undefined });
+      };
+      opened.resolve(new LiveModel<J>({ ...run, calls, over, openCopy: isLaunched ? undefined : openCopy }));
     };
-    const over = this.#begin(name, settings, { jobUrl: jobUrlOf(jobUrl), overrides, live });
-    over.then(
-      () => calls.end(),
-      (error: unknown) => {
-        calls.end(error);
-        opened.reject(error);
-      },
-    );
+    const over = this.#begin(name, settings, { jobUrl: url, overrides, live: { calls, onOpen } });
+    endWith(over, calls);
+    over.catch(opened.reject);
     return opened.promise;
+  }
+
+  /**
+   * Serves a state of a live model on further ranks until the calls are closed.
+   * @param options - of that model, as `run` says more about it
+   * @param state - its weights are disposed at the end
+   */
+  async #serveCopy(
+    options: OpenOptions,
+    jobUrl: string,
+    { config, seed }: OpenedRun,
+    calls: CallLog,
+    state: Promise<FrozenState>,
+  ): Promise<RunResult> {
+    this.#numCopies += 1;
+    const name = `${options.name === undefined ? "" : `${options.name}-`}frozen-${this.#numCopies}`;
+    const frozen = await state;
+    try {
+      const resume = "path" in frozen ? frozen.path : undefined;
+      const own = { ...options, name, resume, checkpoint: undefined };
+      const settings = settingsOfModel(own, { ...this.#options, seed }, this.#settings, false);
+      const live = { calls, frozen, onOpen: () => {} };
+      return await this.#begin(name, settings, { jobUrl, overrides: config, live });
+    } finally {
+      if ("tensors" in frozen) for (const { values } of Object.values(frozen.tensors)) values.dispose();
+    }
   }
 
   async #begin(
@@ -455,6 +485,14 @@ export class Runtime implements AsyncDisposable {
       hint: "ask while `run` is under way",
     });
   }
+}
+
+/** Ends the calls of a live model once its run is over. */
+function endWith(over: Promise<unknown>, calls: CallLog): void {
+  over.then(
+    () => calls.end(),
+    (error: unknown) => calls.end(error),
+  );
 }
 
 function stopped(where: string, code: "RUN_IN_PROGRESS" | "SYSTEM_STOPPED"): TroupeError {

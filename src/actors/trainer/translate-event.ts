@@ -26,7 +26,8 @@ export function translateEvent(event: RuntimeEvent): TroupeEventBody | undefined
     case "actor.stalled":
       return stalledEvent(event);
     case "message.undelivered":
-      return isTelemetry(event)
+      // The telemetry lane drops messages rather than wait.
+      return event.reason === "Overflow" && event.messageKind === "telemetry"
         ? { kind: "events.dropped", actor: event.from, numDropped: event.count }
         : event;
     case "actor.started":
@@ -37,11 +38,6 @@ export function translateEvent(event: RuntimeEvent): TroupeEventBody | undefined
     default:
       return event satisfies never;
   }
-}
-
-/** Whether the event is about telemetry that overflowed: its lane drops messages rather than wait. */
-function isTelemetry({ reason, messageKind }: RuntimeEventOf<"message.undelivered">): boolean {
-  return reason === "Overflow" && messageKind === "telemetry";
 }
 
 /** @param stack - the stack of the user's code that the actor waits for, if it is known */

@@ -39,7 +39,7 @@ export {
 export { selfAttention } from "./attention/self-attention.ts";
 export * from "./fusion.ts";
 export * as init from "./init.ts";
-export { type ActivationName, activations, gated } from "./layers/activation.ts";
+export { type ActivationName, activations, gated, geluForm } from "./layers/activation.ts";
 export * from "./layers/batch-norm.ts";
 export { Conv1d, Conv2d, type ConvolutionOptions } from "./layers/convolution.ts";
 export * from "./layers/drawing.ts";

@@ -16,6 +16,7 @@ export { type DistillationOptions, distillationLoss } from "./distillation.ts";
 export {
   type KlEstimator,
   klEstimate,
+  rowLogProbs,
   textLogProbs,
   tokenLogProbs,
   tokenWeights,

@@ -1,4 +1,4 @@
-import { noGrad, scope, type Tensor } from "../tensor/index.ts";
+import { gradEnabled, isInvariant, noGrad, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
 import { argument, checkShapes } from "./check.ts";
 
 // N texts, T tokens in each, V words.
@@ -14,10 +14,42 @@ export function tokenLogProbs(logits: Tensor, tokens: Tensor, temperature = 1): 
   const wide = logits.dtype === "float64" ? logits : logits.to("float32");
   const scaled = temperature === 1 ? wide : wide.div(temperature);
   const isIgnored = tokens.lt(0);
-  const words = tokens.maskedFill(isIgnored, 0).unsqueeze(-1);
+  const words = tokens.maskedFill(isIgnored, 0);
+  const isExact = isInvariant() && wide.dtype === "float32" && wide.device !== "meta";
+  const exact = isExact ? exactLogProbs(scaled, words).maskedFill(isIgnored, 0) : undefined;
+  if (exact !== undefined && !gradEnabled()) return exact;
   // The probabilities of all words exist only in backward.
-  const logProbs = scaled.gather(-1, words).squeeze(-1).sub(scaled.logsumexp(-1));
-  return logProbs.maskedFill(isIgnored, 0);
+  const recorded = scaled.gather(-1, words.unsqueeze(-1)).squeeze(-1).sub(scaled.logsumexp(-1));
+  const logProbs = recorded.maskedFill(isIgnored, 0);
+  // Its gradients, but not its last bits, which depend on the number of rows: their difference is 0.
+  return exact === undefined ? logProbs : exact.add(logProbs.sub(logProbs.detach()));
+}
+
+/** Values without gradients, each of its own row alone. @param tokens - int64 [N, T], none negative */
+function exactLogProbs(logits: Tensor, tokens: Tensor): Tensor {
+  return noGrad(() => {
+    const rows = logits.detach().reshape([-1, logits.shape.at(-1) ?? 0]);
+    return tensor(rowLogProbs(rows, tokens.reshape([-1]).contiguous()), { shape: tokens.shape });
+  });
+}
+
+/**
+ * Computes the log-probability of a token of each row, in nats: the same bits whatever rows are beside it.
+ * @param logits - float32 [R, V]
+ * @param tokens - int64 [R]
+ */
+export function rowLogProbs(logits: Tensor, tokens: Tensor): Float32Array<ArrayBuffer> {
+  const [numRows = 0, numTokens = 0] = logits.shape;
+  const values = scope(
+    () =>
+      ops.troupe
+        .vocabularyStatistics(logits.contiguous(), tokens, 0, numTokens, -1)
+        .toTypedArray() as Float32Array,
+  ); // [4, R]
+  return Float32Array.from({ length: numRows }, (_, row) => {
+    const [most = 0, sum = 1, own = 0] = [0, 1, 2].map((each) => values[each * numRows + row]);
+    return own - most - Math.log(sum);
+  });
 }
 
 /**

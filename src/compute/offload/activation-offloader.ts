@@ -7,12 +7,12 @@ import {
   noGrad,
   PAGE_BYTES,
   pageAligned,
+  ScratchFile,
   scope,
   type Tensor,
   tagMemory,
   takeMemoryBack,
 } from "../tensor/index.ts";
-import { ScratchSlots } from "./scratch-slots.ts";
 
 /** One offloaded storage. */
 export interface OffloadedActivation {
@@ -186,4 +186,44 @@ function copy(into: Tensor, from: Tensor): void {
   const flat = (tensor: Tensor) => tensor.view([-1]).narrow(0, 0, numel);
   // The result of copy_ holds the memory too, so it must not leave the scope.
   noGrad(() => scope(() => void flat(into).copy_(flat(from))));
+}
+
+const SLOTS_IN_FILE = 16;
+
+/** Slots of one size in scratch files, which are added as needed. */
+class ScratchSlots {
+  readonly slotBytes: number;
+  readonly #directory: string;
+  readonly #files: ScratchFile[] = [];
+  readonly #free: number[] = [];
+
+  /** @param slotBytes - size of a slot, in bytes; complete pages */
+  constructor(directory: string, slotBytes: number) {
+    this.#directory = directory;
+    this.slotBytes = slotBytes;
+  }
+
+  /** Takes a free slot. @throws {TroupeError} `SCRATCH_FILE` if the disk is full */
+  take(): number {
+    const free = this.#free.pop();
+    if (free !== undefined) return free;
+    const begin = this.#files.length * SLOTS_IN_FILE;
+    this.#files.push(new ScratchFile(this.#directory, SLOTS_IN_FILE * this.slotBytes));
+    for (let slot = begin + SLOTS_IN_FILE - 1; slot > begin; slot--) this.#free.push(slot);
+    return begin;
+  }
+
+  give(slot: number): void {
+    this.#free.push(slot);
+  }
+
+  /** Returns the file of a slot and its offset there. */
+  at(slot: number): { readonly file: ScratchFile; readonly offsetBytes: number } {
+    const file = this.#files[Math.floor(slot / SLOTS_IN_FILE)] as ScratchFile;
+    return { file, offsetBytes: (slot % SLOTS_IN_FILE) * this.slotBytes };
+  }
+
+  dispose(): void {
+    for (const file of this.#files.splice(0)) file[Symbol.dispose]();
+  }
 }

@@ -11,7 +11,6 @@ import {
   squareSumsOf,
   summed,
 } from "./complete-parameter.ts";
-import { FactoredSums } from "./factored-sums.ts";
 import { kept, rootMeanSquare } from "./local-updates.ts";
 import {
   type OptimizerKind,
@@ -144,24 +143,14 @@ function* directions(
         });
       } else {
         const [rows, columns] = factored.of(piece.parameter.name, factors);
-        const rowMeans = averaged(
-          stretch,
-          "exp_avg_sq_row",
-          place.rowBegin,
-          rows,
-          matrices.columns,
-          beta2,
-          spec,
-        );
-        const columnMeans = averaged(
-          stretch,
-          "exp_avg_sq_col",
-          place.columnBegin,
-          columns,
-          matrices.rows,
-          beta2,
-          spec,
-        );
+        const towards = (state: string, begin: number, sums: readonly number[], length: number) => {
+          const means = sums.map((sum) => sum / length + spec.eps[0]);
+          return scope(() =>
+            averaged(stateTensor(stretch, state).narrow(0, begin, sums.length), means, beta2),
+          );
+        };
+        const rowMeans = towards("exp_avg_sq_row", place.rowBegin, rows, matrices.columns);
+        const columnMeans = towards("exp_avg_sq_col", place.columnBegin, columns, matrices.rows);
         scope(() => {
           const shape = [matrices.count, matrices.rows, matrices.columns];
           const ofRows = tensor(rowFactors(rowMeans, matrices));
@@ -176,24 +165,11 @@ function* directions(
 }
 
 /** Moves a state of means towards those of this step. @returns the state, which float32 holds */
-function averaged(
-  stretch: OwnedStretch,
-  kind: string,
-  begin: number,
-  sums: readonly number[],
-  length: number,
-  beta2: number,
-  spec: AdafactorSpec,
-): Float32Array {
-  return scope(() => {
-    const state = stateTensor(stretch, kind).narrow(0, begin, sums.length);
-    const before = state.toTypedArray() as Float32Array;
-    const after = before.map(
-      (mean, index) => beta2 * mean + (1 - beta2) * (sums[index]! / length + spec.eps[0]),
-    );
-    state.copy_(tensor(after));
-    return after;
-  });
+function averaged(state: Tensor, means: readonly number[], beta2: number): Float32Array {
+  const before = state.toTypedArray() as Float32Array;
+  const after = before.map((mean, index) => beta2 * mean + (1 - beta2) * means[index]!);
+  state.copy_(tensor(after));
+  return after;
 }
 
 /** 1 / √(row mean / mean of the row means), matrix by matrix. */
@@ -220,4 +196,59 @@ function split(all: Float64Array, like: readonly Float64Array[]): Float64Array[]
     begin += length;
     return all.subarray(begin - length, begin);
   });
+}
+
+/** Sums of squared gradients over rows and columns of every matrix of a block, in exact parts. */
+class FactoredSums {
+  /** For each matrix parameter its rows, then its columns. */
+  readonly parts: readonly Float64Array[];
+  readonly #first = new Map<string, number>();
+
+  /**
+   * @param maxima - the largest magnitude of each complete parameter's gradient, before `scale`
+   * @param scale - multiplies the gradient
+   */
+  constructor(share: UpdateShare, maxima: ArrayLike<number>, scale: number) {
+    const parts: Float64Array[] = [];
+    const places = placesOf(share);
+    for (const { name, shape } of share.parameters) {
+      const matrices = matricesOf(shape);
+      if (matrices === undefined) continue;
+      this.#first.set(name, parts.length);
+      parts.push(new Float64Array(2 * matrices.count * matrices.rows));
+      parts.push(new Float64Array(2 * matrices.count * matrices.columns));
+    }
+    for (const { gradient, pieces } of share.stretches) {
+      for (const { parameter, parameterBegin, rangeBegin, numel } of pieces) {
+        const first = this.#first.get(parameter.name);
+        const matrices = matricesOf(parameter.shape);
+        if (first === undefined || matrices === undefined) continue;
+        // A little more than the product, which is rounded to float32.
+        const largest = maxima[places.get(parameter.name) as number]! * Math.abs(scale) * 1.001;
+        scope(() => {
+          const [rows, columns] = ops.troupe.factoredSquareSums(
+            gradient.narrow(0, rangeBegin, numel),
+            [matrices.count, matrices.rows, matrices.columns],
+            parameterBegin,
+            scale,
+            parameter.numel * largest ** 2,
+          );
+          parts[first] = rows.toTypedArray() as Float64Array;
+          parts[first + 1] = columns.toTypedArray() as Float64Array;
+        });
+      }
+    }
+    this.parts = parts;
+  }
+
+  /** @returns the complete sums of one parameter's rows and columns, from the exchanged parts */
+  of(name: string, exchanged: readonly Float64Array[]): readonly [rows: number[], columns: number[]] {
+    const first = this.#first.get(name) as number;
+    const columns = exchanged[first + 1] as Float64Array;
+    const half = columns.length / 2;
+    return [
+      joined(exchanged[first] as Float64Array),
+      Array.from({ length: half }, (_, index) => columns[index]! + columns[half + index]!),
+    ];
+  }
 }

@@ -1,4 +1,4 @@
-import { TroupeError, unknownNames } from "../../errors/index.ts";
+import { optionErrors, TroupeError, unknownNames } from "../../errors/index.ts";
 
 /** Refuses unknown options. @throws {TroupeError} `OPTIMIZER_OPTION` */
 export function refuseUnknown(given: object, names: Readonly<Record<string, unknown>>): void {
@@ -9,11 +9,4 @@ export function refuseUnknown(given: object, names: Readonly<Record<string, unkn
 }
 
 /** The error for an option of an optimizer or a schedule that is out of range. */
-export function optionError(option: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError("OPTIMIZER_OPTION", {
-    where: "optim",
-    expected: `${option} to be ${expected}`,
-    got: `${got}`,
-    fields: { option, got },
-  });
-}
+export const optionError = optionErrors("OPTIMIZER_OPTION", "optim");

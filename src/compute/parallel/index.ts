@@ -1,4 +1,4 @@
-export { constantIn } from "./blocks/constant-words.ts";
+export { constantIn, wordsOf } from "./blocks/constant-words.ts";
 export {
   type FlatBlock,
   type FlatParameter,
@@ -37,7 +37,7 @@ export * from "./step-counter.ts";
 export { BlockTape } from "./tape/block-tape.ts";
 export * from "./tape/map-tensors.ts";
 export type * from "./tape/offloader.ts";
-export type { Unrecorded } from "./tape/programs.ts";
+export type { RecordedProgram, Unrecorded } from "./tape/programs.ts";
 export * from "./tensor-parallel/cut-parameters.ts";
 export * from "./tensor-parallel/expert-parallel.ts";
 export * from "./tensor-parallel/tensor-parallel.ts";

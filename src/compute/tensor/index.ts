@@ -24,7 +24,7 @@ export * from "./memory/meter.ts";
 export * from "./memory/paged.ts";
 export * from "./memory/scratch-file.ts";
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
-export { loadNative, type Metered, type NativeInfo, native } from "./native.ts";
+export { loadNative, type Metered, type NativeInfo, native, type ProgramText } from "./native.ts";
 export * from "./numel.ts";
 export {
   type ForeignTensor,

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { type ErrorCode, TroupeError } from "../../errors/index.ts";
+import { type ErrorCode, fileErrors, TroupeError } from "../../errors/index.ts";
 import { whyUnsafe } from "../../errors/untrusted/index.ts";
 import { schemas } from "./schemas.generated.ts";
 
@@ -10,6 +10,20 @@ import { schemas } from "./schemas.generated.ts";
 interface NativeUse {
   readonly liveBytes: number;
   readonly peakBytes: number;
+}
+
+/** One half of a program, in words. */
+export interface ProgramHalf {
+  /** Operators that a call issues without the program, those that only make views included. */
+  readonly numIssued: number;
+  /** Operators that a replay runs, in order: a line each, with what it gives, its name, and what it reads. */
+  readonly operators: readonly string[];
+}
+
+/** A program in words. */
+export interface ProgramText {
+  readonly forward: ProgramHalf;
+  readonly backward: ProgramHalf;
 }
 
 /** Costs of a computation on meta tensors in one thread, as if they had memory. */
@@ -73,6 +87,7 @@ export interface Native {
   dropRecording(recording: number): void;
   recordGrad(recording: number): number | string;
   programDifference(one: number, other: number): string;
+  describeProgram(program: number): ProgramText;
   programFits(program: number): boolean;
   playForward(program: number, keep: boolean): number;
   playBackward(call: number): void;
@@ -82,6 +97,8 @@ export interface Native {
   gradEnabled(): boolean;
   /** Takes the dtype's number, negative for none; returns this thread's previous one. */
   setAutocast(dtype: number): number;
+  /** Returns this thread's previous one. */
+  setInvariant(invariant: boolean): boolean;
   requiresGrad(handle: number): boolean;
   requiresGrad_(handle: number, flag: boolean): void;
   gradOf(handle: number): number;
@@ -347,17 +364,8 @@ function requireAddon(path: string): Native {
     }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw unavailable(path, "an addon that can be loaded", reason, cause);
+    throw unavailable(path, "an addon that can be loaded", reason, { cause });
   }
 }
 
-function unavailable(path: string, expected: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError("NATIVE_UNAVAILABLE", {
-    where: "native",
-    expected: `${expected} at ${path}`,
-    got,
-    hint: "run `npx troupe doctor`",
-    fields: { path },
-    ...(cause === undefined ? {} : { cause }),
-  });
-}
+const unavailable = fileErrors("NATIVE_UNAVAILABLE", "native", "run `npx troupe doctor`", "at");

@@ -1,6 +1,6 @@
 import { putOperands } from "./backward.ts";
 import { frame, putTensors } from "./frame.ts";
-import { native } from "./native.ts";
+import { native, type ProgramText } from "./native.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
 // Programs: operators of a piece of code, recorded once, forward and backward, and replayed by one call. Each is named by a number.
@@ -52,6 +52,11 @@ export function recordGrad(
   putOperands(outputs, gradients, inputs);
   const program = native().recordGrad(recording);
   return { gradients: takeGradients(inputs.length), program };
+}
+
+/** @returns a program's operators */
+export function describeProgram(program: number): ProgramText {
+  return native().describeProgram(program);
 }
 
 /** @returns how two programs differ, in words; "" if they compute the same */

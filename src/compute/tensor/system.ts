@@ -1,6 +1,8 @@
 import { TroupeError } from "../../errors/index.ts";
 import { type NativeInfo, native } from "./native.ts";
 
+let invariantHere = false;
+
 /**
  * Sets how many threads an operator may use when called from this JavaScript thread, for OpenMP, MKL and oneDNN. Other
  * threads keep theirs, so that two ranks on two cores can take one each.
@@ -19,6 +21,22 @@ export function setNumThreads(count: number): void {
 /** Returns how many threads an operator may use when called from this JavaScript thread. */
 export function numThreads(): number {
   return native().numThreads();
+}
+
+/**
+ * Chooses how this thread computes forwards on the CPU: if `invariant`, each row of a product and each query of an attention on its
+ * own, in an order that depends on nothing but the row. Its bits are then the same in any batch and at any place. Backward is not
+ * affected.
+ * @returns what it was before
+ */
+export function setInvariant(invariant: boolean): boolean {
+  invariantHere = invariant;
+  return native().setInvariant(invariant);
+}
+
+/** Whether this thread computes forwards invariantly, see {@link setInvariant}. */
+export function isInvariant(): boolean {
+  return invariantHere;
 }
 
 /**

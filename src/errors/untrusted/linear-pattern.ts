@@ -14,17 +14,12 @@ export class PatternRefused extends Error {}
 /**
  * A regular expression of JavaScript with the flags `gu`, matched in time linear in the text. It is for untrusted patterns, which
  * could make `RegExp` run forever. It backtracks like `RegExp` and finds exactly the same matches, but it remembers each pair of
- * a place in the pattern and a place in the text that has failed, and does not try it again. `String`'s match, matchAll, split
- * and replaceAll accept it like a `RegExp`, but a replacement is inserted literally.
+ * a place in the pattern and a place in the text that has failed, and does not try it again.
  *
  * Refuses back references, which cannot be matched in linear time, flags such as `(?i:`, and repetitions of something that can be
  * empty. Source: Davis, Servant and Lee 2021, "Using selective memoization to defeat regular expression denial of service".
  */
 export class LinearPattern {
-  readonly source: string;
-  readonly flags = "gu";
-  readonly global = true;
-  readonly unicode = true;
   readonly #program: Program;
 
   /**
@@ -39,7 +34,6 @@ export class LinearPattern {
     } catch (error) {
       throw new PatternRefused((error as Error).message);
     }
-    this.source = source;
     this.#program = new Compiler().compile(new Parser(source).parse());
   }
 
@@ -59,34 +53,16 @@ export class LinearPattern {
     }
   }
 
-  [Symbol.match](text: string): string[] | null {
-    const found = Array.from(this.matches(text), ({ begin, end }) => text.slice(begin, end));
-    return found.length === 0 ? null : found;
-  }
-
-  *[Symbol.matchAll](text: string): Generator<{ readonly 0: string; readonly index: number }> {
-    for (const { begin, end } of this.matches(text)) yield { 0: text.slice(begin, end), index: begin };
-  }
-
-  /** Splits the text, also at empty matches between two characters, as `RegExp` does. */
-  [Symbol.split](text: string): string[] {
-    if (text === "") return this.test(text) ? [] : [text];
+  /** Cuts a text into its parts before, between and after the matches and the matches themselves, by turns. */
+  cut(text: string): string[] {
     const parts: string[] = [];
-    let begin = 0;
-    for (const match of this.matches(text)) {
-      if (match.end === match.begin && (match.begin === begin || match.begin === text.length)) continue;
-      parts.push(text.slice(begin, match.begin));
-      begin = match.end;
+    let from = 0;
+    for (const { begin, end } of this.matches(text)) {
+      parts.push(text.slice(from, begin), text.slice(begin, end));
+      from = end;
     }
-    parts.push(text.slice(begin));
+    parts.push(text.slice(from));
     return parts;
-  }
-
-  /** Returns the parts of a text before, between and after the matches. */
-  pieces(text: string): string[] {
-    const matches = [...this.matches(text)];
-    const begins = [0, ...matches.map(({ end }) => end)];
-    return begins.map((begin, index) => text.slice(begin, matches[index]?.begin));
   }
 }
 

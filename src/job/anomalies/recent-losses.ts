@@ -23,10 +23,7 @@ export class RecentLosses {
     if (Number.isFinite(lossNats)) this.#losses = [...this.#losses, lossNats].slice(-WINDOW);
   }
 
-  /**
-   * The median plus a number of deviations. Outliers hardly change either, so one spike does not hide the next.
-   * @returns Infinity until there are enough losses
-   */
+  /** The median plus a number of deviations, which one spike hardly changes. @returns Infinity until there are enough losses */
   limit(deviations: number): number {
     if (this.#losses.length < WARM_UP) return Number.POSITIVE_INFINITY;
     const usual = median(this.#losses);

@@ -84,10 +84,7 @@ export class Dashboard implements EventSink, AsyncDisposable {
     server.serve((call) => this.#answer(call));
   }
 
-  /**
-   * Opens the port.
-   * @throws {TroupeError} `DASHBOARD_PORT` if it is taken or the address is not this machine's; `ACCESS_TOKEN`
-   */
+  /** Opens the port. @throws {TroupeError} `DASHBOARD_PORT` if it is taken or not an address of this machine; `ACCESS_TOKEN` */
   static async open(options: DashboardOptions = {}, sources: DashboardSources = {}): Promise<Dashboard> {
     const { host = "127.0.0.1", port, tokenFile } = options;
     const token = tokenFile === undefined ? makeToken() : await keepToken(tokenFile);

@@ -22,10 +22,7 @@ export interface FileReader {
   reset(): void;
 }
 
-/**
- * Finds the file of events at a path: the file itself, even if it does not exist yet, or the one in a run's folder.
- * @throws {TroupeError} `DASHBOARD_SOURCE`
- */
+/** Finds a file of events by its path, even before it exists, or by a run's folder. @throws {TroupeError} `DASHBOARD_SOURCE` */
 export async function findEventFile(path: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   if (found?.isDirectory()) return join(path, eventFileName);
@@ -41,10 +38,7 @@ export async function findEventFile(path: string): Promise<string> {
   });
 }
 
-/**
- * Reads a file of events to its end, and on as it grows, until `signal` aborts. Waits for a missing file; skips lines that are
- * not events.
- */
+/** Reads a file of events until `signal` aborts, as it grows. Waits for a missing file; skips lines that are no events. */
 export async function followFile(path: string, reader: FileReader, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     // Without O_NONBLOCK, opening a named pipe would block until it has a writer.

@@ -31,10 +31,7 @@ export class HistoryTable<Field extends string> {
   #numSent = 0;
   #changed = false;
 
-  /**
-   * @param extremes - at most four
-   * @param capacity - rows kept, besides those of the current group; a multiple of eight
-   */
+  /** @param extremes - at most four @param capacity - rows kept besides the current group's; a multiple of eight */
   constructor(extremes: readonly Extreme<Field>[] = [], capacity = 2048) {
     this.#extremes = extremes;
     this.#capacity = capacity;

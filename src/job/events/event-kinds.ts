@@ -6,7 +6,7 @@ import type { EventKind } from "./event.ts";
 const KINDS: Readonly<Record<EventKind, true>> = {
   "activity.finished": true, "actor.failed": true, "actor.restarted": true, "actor.stalled": true,
   "actor.started": true, "actor.stopped": true, "anomaly.detected": true,
-  "block.unrecorded": true, "checkpoint.copied": true,
+  "block.recorded": true, "block.unrecorded": true, "checkpoint.copied": true,
   "checkpoint.failed": true, "checkpoint.progressed": true, "checkpoint.rejected": true,
   "checkpoint.saved": true, "checkpoint.skipped": true, "checkpoint.started": true,
   "evaluation.finished": true, "events.dropped": true, "histogram.measured": true, "host.failed": true,
@@ -17,11 +17,7 @@ const KINDS: Readonly<Record<EventKind, true>> = {
   "step.finished": true, "subscriber.failed": true, "text.generated": true,
 };
 
-/**
- * Refuses unknown kinds of events, since a listener to one would never be called.
- * @param where - the function that was called
- * @throws {TroupeError} `OPTION`, with a suggestion
- */
+/** Refuses unknown kinds of events: a listener to one would never be called. @throws {TroupeError} `OPTION` */
 export function checkKinds(where: string, kinds: readonly string[]): void {
   const unknown = kinds.find((kind) => !Object.hasOwn(KINDS, kind));
   if (unknown === undefined) return;

@@ -99,6 +99,11 @@ export interface RuntimeOptions {
    */
   readonly rounding?: "nearest" | "stochastic" | undefined;
   /**
+   * Compute each row of a forward on its own, so that a token has the same log-probability, to the bit, in any batch,
+   * in training and in generation (CPU). Default: false.
+   */
+  readonly invariant?: boolean | undefined;
+  /**
    * Recompute blocks in backward instead of keeping their activations; or only the named modules of each block.
    * Default: false.
    */

@@ -8,10 +8,7 @@ import { runtimeSchema } from "./schema.ts";
 /** @returns the source of an option as the user wrote it: `--ranks`; empty in a script */
 export type GivenBy = (path: readonly string[]) => string;
 
-/**
- * Reads the options of `Runtime.spawn`.
- * @throws {TroupeError} `OPTION` naming the option, the expected and given value, and the source
- */
+/** Reads the options of `Runtime.spawn`. @throws {TroupeError} `OPTION` naming option, expected and given value, and source */
 export function readRuntime(given: unknown, by: GivenBy = () => ""): Choice {
   const choice = { given: given as Choice["given"], chosen: read(runtimeSchema, given, by) };
   for (const { conflict } of relations) {
@@ -21,11 +18,7 @@ export function readRuntime(given: unknown, by: GivenBy = () => ""): Choice {
   return choice;
 }
 
-/**
- * Reads options by their schema, without the relations between them.
- * @param by - source of each option, for the error
- * @throws {TroupeError} `OPTION`
- */
+/** Reads options by their schema alone, with the source of each for errors. @throws {TroupeError} `OPTION` */
 export function read<Schema extends z.ZodType>(
   schema: Schema,
   given: unknown,

@@ -47,7 +47,7 @@ export interface TrainingSettings extends Group<"training"> {
 }
 
 /** Dtypes of a rank's computation. */
-export interface PrecisionSettings extends Pick<Group<"precision">, "rounding"> {
+export interface PrecisionSettings extends Pick<Group<"precision">, "rounding" | "invariant"> {
   readonly name: Precision;
   /** Dtype of the parameters that the ranks compute with. */
   readonly weights: DType;

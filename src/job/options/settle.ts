@@ -116,10 +116,7 @@ function tooFewDevices(numRanks: number, devices: readonly Device[]): TroupeErro
   });
 }
 
-/**
- * @returns the devices of this host that a name means: one, or all of a kind
- * @throws {TroupeError} `DEVICE_UNAVAILABLE` for a device that this host does not have
- */
+/** @returns this host's devices that a name means: one, or all of a kind @throws {TroupeError} `DEVICE_UNAVAILABLE` */
 function present(name: string): Device[] {
   const kind = DEVICE_KINDS.find((each) => each === (name === "auto" ? "cuda" : name));
   const count = kind === undefined ? 0 : deviceCount(kind);
@@ -129,8 +126,13 @@ function present(name: string): Device[] {
   return [device];
 }
 
-function precisionOf({ precision, rounding, lossScale }: Chosen): PrecisionSettings {
-  return { ...plannedPrecision(precision), rounding, lossScale: lossScaleOf(precision, lossScale) };
+function precisionOf({ precision, rounding, invariant, lossScale }: Chosen): PrecisionSettings {
+  return {
+    ...plannedPrecision(precision),
+    rounding,
+    invariant,
+    lossScale: lossScaleOf(precision, lossScale),
+  };
 }
 
 function plannedPrecision(name: Precision): Pick<PrecisionSettings, "name" | "weights" | "autocast"> {

@@ -1,10 +1,7 @@
 import * as z from "zod";
 import { bare, type Option } from "./option.ts";
 
-/**
- * Converts a text of a command line or of the environment by the type of its option. A text that does not fit is returned as
- * it is, for the schema to refuse.
- */
+/** Converts a text of a command line or the environment by its option's type; the schema refuses one that does not fit. */
 export function readText({ schema, unit }: Option, text: string): unknown {
   const kinds = kindsOf(schema);
   if (unit === "bytes") return bytesOf(text) ?? text;

@@ -41,10 +41,7 @@ const trainingSchema = options({
     { error: "{ folder, tokenizer }" }).optional(),
 }, "a plan such as { steps: 100, batchSize: 16 }");
 
-/**
- * Checks the `training` of a job.
- * @throws {TroupeError} `JOB_INVALID` naming every invalid field, misspelled names first
- */
+/** Checks the `training` of a job. @throws {TroupeError} `JOB_INVALID` naming every invalid field, misspelled names first */
 export function checkTraining(given: unknown): void {
   const where = "training";
   if (given instanceof Promise) {

@@ -9,10 +9,7 @@ export function enterRank(rank: RankContext): void {
   current = rank;
 }
 
-/**
- * Returns the rank that runs in this thread.
- * @throws {TroupeError} `LOOP_ORDER` outside of a training loop and of a template's hooks
- */
+/** Returns the rank that runs in this thread. @throws {TroupeError} `LOOP_ORDER` outside of a loop and of a template's hooks */
 export function currentRank(): RankContext {
   if (current !== undefined) return current;
   throw outside("a call in a training loop or a hook of a rank");

@@ -5,7 +5,7 @@ const shown = { shown: true } as const;
 // biome-ignore format: a table, with a row on each line
 const task: readonly Flag[] = [
   setting("--task",
-    ["sequence_classification", "token_classification", "question_answering", "masked_lm", "causal_lm", "casual_lm", "seq2seq_lm",
+    ["sequence_classification", "token_classification", "question_answering", "masked_lm", "causal_lm", "casual_lm", "chat", "seq2seq_lm",
       "pretraining", "image_classification", "image_text", "speech_pretraining", "speech_recognition", "audio_classification"], "",
     "task to train: decides the head, the data's columns and the metric. `casual_lm` is `causal_lm`", shown),
   derived("--user-script", "text", "the job's module", "your own template or job", shown),
@@ -69,9 +69,9 @@ const acceleration: readonly Flag[] = [
     "matrix products in 16 bits, weights in float32", shown),
   option("--fp16", "nothing", "precision", "weights in float16 with float32 masters", { value: "fp16" }),
   option("--bf16", "nothing", "precision", "weights in bfloat16 with float32 masters", { value: "bf16" }),
-  noOp("--onnx-runtime-training", "nothing",
-    "optimizations are always on: fused norms, attention, activations, cross entropy, dropout and AdamW, and planned memory; there is no exported graph",
-    shown),
+  option("--onnx-runtime-training", "nothing", "graph",
+    "record the operators of blocks and replay them as programs; what ONNX Runtime fuses besides is fused in every run",
+    { ...shown, value: "exact" }),
   option("--zero-1-memory-optimization", "nothing", "zero", "split the optimizer state over the replicas", { ...shown, value: 1 }),
   option("--zero-2-memory-optimization", "nothing", "zero", "also split the gradients", { ...shown, value: 2 }),
   option("--zero-3-memory-optimization", "nothing", "zero", "also split the parameters", { ...shown, value: 3 }),

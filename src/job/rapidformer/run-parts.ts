@@ -76,11 +76,7 @@ export function epochSteps(args: Arguments, numTrain: number): number {
   return Math.max(1, Math.floor(numTrain / batchSizeOf(args)));
 }
 
-/**
- * Total number of steps.
- * @param numTrain - samples of one epoch
- * @throws {TroupeError} `ARGUMENTS` unless the length is given exactly once
- */
+/** Total number of steps. @param numTrain - samples of an epoch @throws {TroupeError} `ARGUMENTS` unless it is given once */
 export function stepsOf(args: Arguments, numTrain: number): number {
   const { epochs, trainIters, trainSamples, keepLast } = args;
   const said = (["epochs", "trainIters", "trainSamples"] as const).filter((name) => args[name] > 0);

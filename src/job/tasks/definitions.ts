@@ -3,6 +3,7 @@ import type { Batch } from "../../library/data/index.ts";
 import { autoModel, type TaskModel } from "../../library/models/index.ts";
 import { audioClassification } from "./audio-classification.ts";
 import { causalLm } from "./causal-lm.ts";
+import { chatLm } from "./chat-lm.ts";
 import { imageClassification } from "./image-classification.ts";
 import { imageText } from "./image-text.ts";
 import { maskedLm } from "./masked-lm.ts";
@@ -19,19 +20,16 @@ export type AnyTask = TaskDefinition<unknown, Batch>;
 
 // biome-ignore format: a list
 const definitions = [
-  sequenceClassification, tokenClassification, questionAnswering, maskedLm, causalLm, seq2seqLm,
+  sequenceClassification, tokenClassification, questionAnswering, maskedLm, causalLm, chatLm, seq2seqLm,
   imageClassification, imageText, speechPretraining, speechRecognition, audioClassification,
 ] as unknown as readonly AnyTask[];
 
 /** Names of all tasks. */
-export const taskNames: readonly string[] = definitions.map(({ task }) => task);
+export const taskNames: readonly string[] = definitions.map(nameOf);
 
-/**
- * @param name - as in Rapidformer
- * @throws {TroupeError} `MODEL_TASK` with the nearest name
- */
+/** @throws {TroupeError} `MODEL_TASK` with the nearest name */
 export function taskNamed(name: string): AnyTask {
-  const found = definitions.find(({ task }) => task === name);
+  const found = definitions.find((task) => nameOf(task) === name);
   if (found !== undefined) return found;
   throw new TroupeError("MODEL_TASK", {
     where: "tasks",
@@ -49,4 +47,8 @@ export function taskNamed(name: string): AnyTask {
  */
 export function taskModel({ task }: Pick<AnyTask, "task">, config: Fields, facts: TaskFacts): TaskModel {
   return autoModel(task, { ...config, ...facts.fields });
+}
+
+function nameOf({ task, name = task }: AnyTask): string {
+  return name;
 }

@@ -2,6 +2,7 @@
 
 export * from "./audio-classification.ts";
 export { causalLm, type TextWindowBatch } from "./causal-lm.ts";
+export { type ChatBatch, chatLm } from "./chat-lm.ts";
 export * from "./definitions.ts";
 export * from "./image-classification.ts";
 export * from "./image-text.ts";

@@ -18,10 +18,15 @@ export type PackedTexts = {
 /**
  * Packs texts into one row, as `--packing` does, for a custom collate function. The width is rounded up to a multiple of `multiple`
  * (default 1) with the token `padding` (default 0).
+ * @param options.labels - of each text; default: the texts themselves
  */
 export function packTexts(
   texts: readonly TokenList[],
-  { multiple = 1, padding = 0 }: { readonly multiple?: number; readonly padding?: number } = {},
+  {
+    multiple = 1,
+    padding = 0,
+    labels: labelled = texts,
+  }: { readonly multiple?: number; readonly padding?: number; readonly labels?: readonly TokenList[] } = {},
 ): PackedTexts {
   const bounds = [0];
   for (const text of texts) bounds.push((bounds.at(-1) ?? 0) + text.length);
@@ -33,7 +38,7 @@ export function packTexts(
     for (const [place, token] of text.entries()) {
       const at = (bounds[index] ?? 0) + place;
       ids[at] = BigInt(token);
-      if (place > 0) labels[at] = BigInt(token);
+      if (place > 0) labels[at] = BigInt(labelled[index]?.[place] ?? IGNORE_INDEX);
     }
   return {
     inputIds: tensor(ids, { shape: [1, width] }),

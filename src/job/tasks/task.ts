@@ -1,4 +1,12 @@
-import type { Batch, Dataset, DatasetFacts, Rows, TensorsOf, Tokenizer } from "../../library/data/index.ts";
+import type {
+  Batch,
+  ChatTemplate,
+  Dataset,
+  DatasetFacts,
+  Rows,
+  TensorsOf,
+  Tokenizer,
+} from "../../library/data/index.ts";
 import type { Task, TaskModel } from "../../library/models/index.ts";
 import type { Losses, LossWeights, Rank } from "../index.ts";
 
@@ -36,6 +44,8 @@ export interface TaskData {
   readonly config: Fields;
   /** The model's tokenizer, for tasks with texts. */
   readonly tokenizer?: Tokenizer | undefined;
+  /** The tokenizer's template, for tasks with chats. */
+  readonly chatTemplate?: ChatTemplate | undefined;
   /** Length of every row in tokens, or samples of a recording; longer ones are cut. Default: the longest example. */
   readonly length?: number | undefined;
   /** Seed of each epoch's order, and of masks. */
@@ -50,6 +60,8 @@ export interface TaskData {
  */
 export interface TaskDefinition<E, B extends Batch> {
   readonly task: Task;
+  /** Default: `task`. */
+  readonly name?: string;
   /**
    * Reads examples from the files in which such data is distributed.
    * @throws {TroupeError} `DATA_MISSING` if there are none; `DATA_EXAMPLE` naming file and line

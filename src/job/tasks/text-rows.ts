@@ -97,10 +97,7 @@ export class TextRows {
     return this.#row(first, pieces, before !== undefined);
   }
 
-  /**
-   * Width of a batch. With dynamic shapes, for training: that of its longest row, rounded up; else `length`.
-   * @param length - of all other batches
-   */
+  /** Width of a batch: in training with dynamic shapes that of its longest row, rounded up; else `length`. */
   widthOf(rows: readonly TextTokens[], split: string, length: number): number {
     if (this.#dynamic === undefined || split !== "train") return length;
     const { multiple } = this.#dynamic;

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { fileFailure, TroupeError } from "../../errors/index.ts";
+import { fileErrors, fileFailure } from "../../errors/index.ts";
 import { maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { type JsonObject, parseJsonObject } from "../checkpoint/index.ts";
 
@@ -19,12 +19,8 @@ async function readConfigFile(path: string, where: string): Promise<JsonObject> 
 
 function textOf(where: string, path: string, maxBytes: number): Promise<string> {
   return readBoundedText(path, maxBytes).catch((cause: unknown) => {
-    throw unusable(where, path, "a readable file", fileFailure(cause));
+    throw fileErrors("CONVERT", where, undefined, "at")(path, "a readable file", fileFailure(cause));
   });
-}
-
-function unusable(where: string, path: string, expected: string, got: string): TroupeError {
-  return new TroupeError("CONVERT", { where, expected: `${expected} at ${path}`, got, fields: { path } });
 }
 
 /**
@@ -38,11 +34,6 @@ export async function findConfig(where: string, folders: readonly string[]): Pro
     if (existsSync(path)) return readConfigFile(path, where);
   }
   const [path = ""] = folders;
-  throw new TroupeError("CONVERT", {
-    where,
-    expected: `the model's Hugging Face config.json in ${path}`,
-    got: "none",
-    hint: "its checkpoints keep none: put it there or give --config",
-    fields: { path },
-  });
+  const refuse = fileErrors("CONVERT", where, "its checkpoints keep none: put it there or give --config");
+  throw refuse(path, "the model's Hugging Face config.json", "none");
 }

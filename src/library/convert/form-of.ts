@@ -1,5 +1,4 @@
-import { TroupeError } from "../../errors/index.ts";
-import { type Family, type FamilyFormats, families, familyOf } from "../models/index.ts";
+import { checkField, type Family, type FamilyFormats, families, familyOf } from "../models/index.ts";
 
 type Form<Program extends keyof FamilyFormats> = Awaited<
   ReturnType<NonNullable<FamilyFormats[Program]>>
@@ -23,17 +22,14 @@ export async function formOf<Program extends keyof FamilyFormats>(
   const load = familyOf(config)?.formats?.[program] as
     | (() => Promise<{ default: Form<Program> }>)
     | undefined;
-  if (load !== undefined) return (await load()).default;
   const types = familiesWith(program).map(({ modelType }) => modelType);
-  const got = config.model_type;
-  throw new TroupeError("MODEL_CONFIG", {
-    where,
-    expected: `model_type to be one of ${types.join(", ")}`,
-    got: JSON.stringify(got) ?? "none",
-    hint: "give the model's Hugging Face config.json",
-    fields: { field: "model_type", got },
-  });
+  const expected = `one of ${types.join(", ")}`;
+  checkField(where, "model_type", load !== undefined, expected, config.model_type, configHint);
+  return (await (load as NonNullable<typeof load>)()).default;
 }
+
+/** Advice where a model has no config.json, or another program's. */
+export const configHint = "give the model's Hugging Face config.json";
 
 /** The first of a config.json's architectures; empty if there are none. */
 export function architectureOf({ architectures: names }: Readonly<Record<string, unknown>>): string {

@@ -131,6 +131,7 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null;
 }
 
-function batchError(expected: string, got: string): TroupeError {
+/** The error for a batch that a dataset must not return. */
+export function batchError(expected: string, got: string): TroupeError {
   return new TroupeError("DATA_BATCH", { where: "data", expected, got, fields: { got } });
 }

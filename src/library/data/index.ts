@@ -18,6 +18,7 @@ export {
   BuiltBatches,
   type SampleRange,
 } from "./built-batches.ts";
+export * from "./chats/index.ts";
 export { checkDataset, checkFingerprint, checkNumTokens, checkScores } from "./check-dataset.ts";
 export type { Awaitable, Dataset, DatasetFacts, Fingerprint, Rows, Scores, Split } from "./dataset.ts";
 export * from "./formats/index.ts";

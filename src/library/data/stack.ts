@@ -1,7 +1,8 @@
 import { type DType, ops, Tensor, tensor } from "../../compute/tensor/index.ts";
-import { describeValue, TroupeError } from "../../errors/index.ts";
+import { describeValue } from "../../errors/index.ts";
 import { ownValue } from "../../errors/untrusted/index.ts";
 import type { Batch, HostValue } from "./batch.ts";
+import { batchError } from "./built-batches.ts";
 import type { BatchPlace } from "./sample-dataset.ts";
 
 /** One sample as a record; numbers are stacked into tensors, texts stay with the data. */
@@ -94,8 +95,4 @@ function kindOf(value: unknown): string {
   if (typeof value === "string") return "a text";
   const kind = describeValue(value);
   return kind === "an object" ? "a record" : kind;
-}
-
-function batchError(expected: string, got: string): TroupeError {
-  return new TroupeError("DATA_BATCH", { where: "data", expected, got, fields: { got } });
 }

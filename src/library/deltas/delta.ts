@@ -1,6 +1,6 @@
 import { type Module, ModuleBuffer, type Parameter } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
-import { TroupeError } from "../../errors/index.ts";
+import { optionErrors, TroupeError } from "../../errors/index.ts";
 
 /** A few parameters that are added to a model and trained instead of its own. */
 export interface Delta {
@@ -91,11 +91,4 @@ export function deltaTarget(expected: string, got: string, hint?: string): Troup
 }
 
 /** The error for an option of a delta that is out of range. */
-export function deltaOption(option: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError("DELTA_OPTION", {
-    where: "delta",
-    expected: `${option} to be ${expected}`,
-    got: `${got}`,
-    fields: { option, got },
-  });
-}
+export const deltaOption = optionErrors("DELTA_OPTION", "delta");

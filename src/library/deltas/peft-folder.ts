@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ActivationName, Module } from "../../compute/nn/index.ts";
 import { noGrad } from "../../compute/tensor/index.ts";
-import { TroupeError } from "../../errors/index.ts";
+import { fileErrors } from "../../errors/index.ts";
 import { LinearPattern, maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import {
   adapterConfigName,
@@ -116,7 +116,7 @@ export function matchDelta(model: Module, file: Pick<HuggingFaceFolder, "tensors
 /** Opens the weights of a delta's folder. @throws {TroupeError} `DELTA_FOLDER` */
 async function openWeights(path: string): Promise<HuggingFaceFolder> {
   return HuggingFaceFolder.open(path).catch((cause: unknown) => {
-    throw deltaFolder(path, adapterWeightsName, (cause as Error).message, cause);
+    throw deltaFolder(path, adapterWeightsName, (cause as Error).message, { cause });
   });
 }
 
@@ -231,7 +231,7 @@ function checkPattern(path: string, pattern: string, field: string): void {
       path,
       `a pattern as ${field} that can be matched in linear time`,
       `${JSON.stringify(pattern.slice(0, 80))}: ${(cause as Error).message}`,
-      cause,
+      { cause },
     );
   }
 }
@@ -268,16 +268,8 @@ function readConfig(path: string): JsonObject {
   try {
     return parseJsonObject(readBoundedTextSync(file, maxFileBytes.config), file);
   } catch (cause) {
-    throw deltaFolder(path, adapterConfigName, (cause as Error).message, cause);
+    throw deltaFolder(path, adapterConfigName, (cause as Error).message, { cause });
   }
 }
 
-function deltaFolder(path: string, expected: string, got: string, cause?: unknown): TroupeError {
-  return new TroupeError("DELTA_FOLDER", {
-    where: "delta",
-    expected: `${expected} in ${path}`,
-    got,
-    fields: { path },
-    cause,
-  });
-}
+const deltaFolder = fileErrors("DELTA_FOLDER", "delta");

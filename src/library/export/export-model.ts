@@ -1,22 +1,27 @@
 import { mkdir, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import type { JsonObject } from "../checkpoint/index.ts";
 import { writeBeside } from "../convert/index.ts";
 import { exportError } from "./export-error.ts";
+import { ggufFiles, ggufModelOf, writeGgufFile } from "./gguf/export-gguf.ts";
+import { tokenizerFacts } from "./gguf/tokenizer.ts";
 import { type OnnxOptions, onnxTypes, writeOnnxParts } from "./onnx/export-onnx.ts";
 import { type OpenedModel, type OpenModelOptions, openModel } from "./open-model.ts";
 
 /** Formats that a model can be exported to. */
-export const exportKinds = ["onnx"] as const;
+export const exportKinds = ["onnx", "gguf"] as const;
 
 /** Options of {@link exportModel}. */
 export interface ExportOptions extends OpenModelOptions {
   readonly to: (typeof exportKinds)[number];
-  /** Types of weights: for ONNX any of `fp32`, `fp16` and `int8`, a file each. Default: fp32. */
+  /**
+   * Types of weights, a file each: for ONNX any of `fp32`, `fp16` and `int8`, by default fp32; for GGUF any of `F32`, `F16`, `Q8_0`
+   * and `Q4_K`, by default F16.
+   */
   readonly types?: readonly string[] | undefined;
-  /** See {@link OnnxOptions}. */
+  /** For ONNX, see {@link OnnxOptions}. */
   readonly opset?: number | undefined;
-  /** See {@link OnnxOptions}. */
+  /** For ONNX, see {@link OnnxOptions}. */
   readonly maxFileBytes?: number | undefined;
 }
 
@@ -30,16 +35,18 @@ export interface Exported {
 }
 
 /**
- * Exports a model for inference by other programs: to ONNX, for onnxruntime and transformers.js, in a folder with configs, tokenizer
- * and chat template, as those are laid out on Hugging Face's hub. Weights are read and written one by one.
+ * Exports a model for inference by other programs, with tokenizer and chat template: to ONNX, for onnxruntime and transformers.js, in
+ * a folder that is laid out as on Hugging Face's hub; or to GGUF, for llama.cpp, one file for each type. Weights are read and
+ * written one by one.
  * @param source - anything that `convert` reads, or an adapter with its base
  * @param target - must not exist
  * @throws {TroupeError} `EXPORT`, naming the module or the option; errors of reading and writing. Then nothing is left behind
  */
 export async function exportModel(source: string, target: string, options: ExportOptions): Promise<Exported> {
   await using opened = await openModel(source, options);
+  const write = options.to === "gguf" ? writeGgufFolder : writeOnnxFolder;
   const files = await writeBeside("export", target, (temporary) =>
-    writeOnnxFolder(temporary, opened, options),
+    write(temporary, opened, options, basename(resolve(source))),
   );
   return { source, target, task: opened.task, files };
 }
@@ -51,9 +58,10 @@ async function writeOnnxFolder(
 ): Promise<string[]> {
   const { model, task, config, generationConfig, companions } = opened;
   const place = join(folder, "onnx");
+  const known = types.map((type) => typeOf(type, onnxTypes));
   await mkdir(place, { recursive: true });
   const written: string[] = [];
-  for (const type of types.map(onnxTypeOf))
+  for (const type of known)
     written.push(...(await writeOnnxParts(place, model, task, opened.read, { type, opset, maxFileBytes })));
   const hasApart = written.some((path) => path.endsWith("_data"));
   const texts: Record<string, JsonObject> = {
@@ -72,7 +80,28 @@ async function writeOnnxFolder(
   ];
 }
 
-function onnxTypeOf(type: string): NonNullable<OnnxOptions["type"]> {
-  if (Object.hasOwn(onnxTypes, type)) return type as NonNullable<OnnxOptions["type"]>;
-  throw exportError(`a type of ${Object.keys(onnxTypes).join(", ")}`, type);
+async function writeGgufFolder(
+  folder: string,
+  opened: OpenedModel,
+  { types = ["F16"], opset, maxFileBytes }: ExportOptions,
+  name: string,
+): Promise<string[]> {
+  for (const [option, value] of Object.entries({ opset, maxFileBytes }))
+    if (value !== undefined) throw exportError("options of GGUF files", option, undefined, "it is ONNX's");
+  const known = types.map((type) => typeOf(type, ggufFiles));
+  const form = await ggufModelOf(opened);
+  await mkdir(folder, { recursive: true });
+  const tokenizer = await tokenizerFacts(opened, form.numWords);
+  const files: string[] = [];
+  for (const type of known) {
+    const file = `${name}-${type}.gguf`;
+    await writeGgufFile(join(folder, file), opened, form, { type, name, tokenizer });
+    files.push(file);
+  }
+  return files;
+}
+
+function typeOf<Types extends object>(type: string, types: Types): keyof Types {
+  if (Object.hasOwn(types, type)) return type as keyof Types;
+  throw exportError(`a type of ${Object.keys(types).join(", ")}`, type);
 }

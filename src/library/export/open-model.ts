@@ -5,6 +5,7 @@ import { hold, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { adapterConfigName, type Companions, type JsonObject } from "../checkpoint/index.ts";
 import { type ConvertSource, type LazyTensor, openSource } from "../convert/index.ts";
+import type { TokenizerSpec } from "../data/index.ts";
 import { applyDelta, deltaFrom, loadDelta, mergeDelta } from "../deltas/index.ts";
 import {
   autoModel,
@@ -27,6 +28,8 @@ export interface OpenedModel extends AsyncDisposable {
   readonly config: JsonObject;
   readonly generationConfig: JsonObject | undefined;
   readonly companions: Companions;
+  /** The tokenizer that a run trained it with; undefined if it is no checkpoint of a run, or the run had none. */
+  readonly tokenizer: TokenizerSpec | undefined;
   /** Reads a parameter or buffer: float32, or its own dtype if that is no float. The caller disposes it. */
   read(name: string): Promise<Tensor>;
 }
@@ -80,7 +83,9 @@ export async function openModel(path: string, { base, task: given }: OpenModelOp
       dematerialize(model);
       await source.close();
     };
-    return { model, task, config, generationConfig, companions, read, [Symbol.asyncDispose]: close };
+    const tokenizer = (source.state?.tokenizer ?? undefined) as TokenizerSpec | undefined;
+    const files = { config, generationConfig, companions, tokenizer };
+    return { model, task, ...files, read, [Symbol.asyncDispose]: close };
   } catch (error) {
     await source.close();
     throw error;

@@ -242,12 +242,14 @@ export function checkField(
   holds: boolean,
   expected: string,
   got: unknown,
+  hint?: string,
 ): void {
   if (holds) return;
   throw new TroupeError("MODEL_CONFIG", {
     where,
     expected: `${field} to be ${expected}`,
     got: JSON.stringify(got) ?? "none",
+    hint,
     fields: { field, got },
   });
 }

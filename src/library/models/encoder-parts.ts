@@ -29,11 +29,10 @@ export class EncoderSelfAttention extends nn.Module {
   constructor(config: SelfAttentionConfig, reads: Reads = "all") {
     super();
     const { hidden_size: width, qkv_bias: bias = true } = config;
-    const options = { init: initOf(config), biasInit: nn.zeros, bias };
     this.headWidth = width / config.num_attention_heads;
-    this.query = new nn.Linear(width, width, options);
-    this.key = new nn.Linear(width, width, options);
-    this.value = new nn.Linear(width, width, options);
+    this.query = linear(width, width, config, { bias });
+    this.key = linear(width, width, config, { bias });
+    this.value = linear(width, width, config, { bias });
     this.dropout = new nn.Dropout(config.attention_probs_dropout_prob);
     this.first = reads === "first" ? new FirstPositions() : null;
   }
@@ -93,11 +92,7 @@ export class EncoderIntermediate extends nn.Module {
   constructor(config: EncoderHalfConfig) {
     super();
     const { hidden_size, intermediate_size, hidden_act: activation } = config;
-    this.dense = new nn.Linear(hidden_size, intermediate_size, {
-      init: initOf(config),
-      biasInit: nn.zeros,
-      activation,
-    });
+    this.dense = linear(hidden_size, intermediate_size, config, { activation });
   }
 
   override forward(x: Tensor): Tensor {
@@ -133,11 +128,12 @@ export function initOf({ initializer_range }: { readonly initializer_range: numb
   return nn.normal(0, initializer_range);
 }
 
-/** An affine map with BERT's initialization. */
+/** An affine map with normal weights; its bias starts at 0. */
 export function linear(
   numInputs: number,
   numOutputs: number,
   config: { readonly initializer_range: number },
+  options: { readonly bias?: boolean; readonly activation?: nn.ActivationName } = {},
 ): nn.Linear {
-  return new nn.Linear(numInputs, numOutputs, { init: initOf(config), biasInit: nn.zeros });
+  return new nn.Linear(numInputs, numOutputs, { init: initOf(config), biasInit: nn.zeros, ...options });
 }

@@ -1,5 +1,6 @@
 import type { Affine, MixtureOptions, Module } from "../../compute/nn/index.ts";
 import type { FairseqForm } from "./formats/fairseq.ts";
+import type { GgufForm } from "./formats/gguf.ts";
 import type { MegatronForm } from "./formats/megatron.ts";
 import type { ModelCenterForm } from "./formats/model-center.ts";
 import type { NeoXForm } from "./formats/neox.ts";
@@ -122,6 +123,7 @@ export interface FamilyFormats<Config = unknown> {
   readonly megatron?: Later<MegatronForm>;
   readonly fairseq?: Later<FairseqForm>;
   readonly neox?: Later<NeoXForm>;
+  readonly gguf?: Later<GgufForm<Config>>;
 }
 
 const known = new Map<string, Family>();

@@ -31,6 +31,7 @@ export {
   type TextForm,
 } from "./family.ts";
 export type { FairseqForm, FairseqModel } from "./formats/fairseq.ts";
+export type { GgufForm, GgufModel, GgufTensor, GgufValue } from "./formats/gguf.ts";
 export type { MegatronForm, MegatronModel, MegatronTensor } from "./formats/megatron.ts";
 export type {
   Json,

@@ -39,10 +39,7 @@ export interface ActorContext<P> {
   endOf(ref: Addressed): Down | undefined;
   /** Removes all watches on that actor, even if its end is already known. */
   unwatch(ref: Addressed): void;
-  /**
-   * Starts an actor that this one owns: it is stopped when this one ends, and its failure is this one's failure too, unless
-   * this one watches it.
-   */
+  /** Starts an actor that ends with this one; its failure is this one's too, unless this one watches it. */
   spawn<Q extends Protocol<Q>, Init = undefined>(options: SpawnOptions<Init>): Promise<ActorRef<Q>>;
   /**
    * Finds an actor of this system by name: the present incarnation, or, while it starts or is restarted, the next one.
@@ -86,9 +83,6 @@ export interface ActorContext<P> {
    * @throws {StopRequested} as soon as this actor is asked to stop
    */
   receive<K extends Kind<P>>(kinds: readonly K[], options: { readonly deadlineMs: number }): Received<P, K>;
-  /**
-   * Receives what has arrived without blocking; control-lane messages are handled inside this call.
-   * @throws {StopRequested} when this actor is asked to stop
-   */
+  /** Receives what has arrived without blocking; handles control messages now. @throws {StopRequested} when asked to stop */
   poll(): void;
 }

@@ -26,9 +26,7 @@ export interface LifecycleOptions {
   onEnd(end: End): void;
 }
 
-/**
- * The phases of one actor: starting, running, ending, ended. It ends once, and that is the last record that its system receives.
- */
+/** The phases of one actor: starting, running, ending, ended. It ends once, with the last record that its system receives. */
 export class Lifecycle {
   readonly #options: LifecycleOptions;
   #phase: "starting" | "running" | "ending" | "ended" = "starting";
@@ -69,10 +67,7 @@ export class Lifecycle {
     this.#stopRequest ??= request;
   }
 
-  /**
-   * Breaks off a blocking call of an actor that was asked to stop; its own `stop` may block.
-   * @throws {StopRequested}
-   */
+  /** Breaks off a blocking call of an actor that was asked to stop; its own `stop` may block. @throws {StopRequested} */
   checkStop(): void {
     if (this.#stopRequest !== undefined && this.#phase !== "ending")
       throw new StopRequested(this.#stopRequest.reason);

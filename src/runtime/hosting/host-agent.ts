@@ -49,14 +49,9 @@ export interface HostAgentOptions {
   readonly isCompanion: boolean;
 }
 
-/**
- * Represents this host in a system that another host leads. It starts processes here, relays messages between them and the
- * head, and reports their ends.
- */
+/** Represents this host in a system that another leads: starts processes, relays their messages, reports their ends. */
 export class HostAgent {
-  /**
-   * Resolves once the system has released this host and all processes here have ended; with the system's failure, if it failed.
-   */
+  /** Resolves once the system has released this host and all processes here have ended; with its failure, if it failed. */
   readonly over: Promise<Failure | undefined>;
   readonly #options: HostAgentOptions;
   readonly #folder = makeHostFolder();
@@ -168,9 +163,7 @@ export class HostAgent {
     void this.#leaveWhereEmpty();
   }
 
-  /**
-   * Leaves once nothing runs here any more and the head has received all reports, which could otherwise be lost with this host.
-   */
+  /** Leaves once nothing runs here and the head has received all reports, which could otherwise be lost with this host. */
   async #leaveWhereEmpty(): Promise<void> {
     if (this.#running.size > 0) return;
     await this.#hub?.leave();

@@ -26,10 +26,7 @@ export type HostNews =
   | ({ readonly kind: "host" } & HostCard)
   /** A process was started and has this id. */
   | { readonly kind: "begun"; readonly index: number; readonly pid: number }
-  /**
-   * The connection from a process has ended, and all its messages were relayed. `failure` if something else than its end
-   * closed the call.
-   */
+  /** A process's connection has ended, with all its messages relayed. `failure` if something else than its end closed it. */
   | { readonly kind: "disconnected"; readonly index: number; readonly failure: Failure | undefined }
   /** A process has ended; `lastLines` are the last that it wrote. */
   | {

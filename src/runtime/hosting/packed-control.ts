@@ -16,10 +16,7 @@ export function packControl<T extends { readonly kind: string }>(said: T): Uint8
   return new Uint8Array(packer().pack(said));
 }
 
-/**
- * Unpacks and checks a message of {@link packControl}.
- * @throws {TroupeError} `FRAME_INVALID` for anything else; the hub then disconnects the sender
- */
+/** Unpacks a message of {@link packControl}. @throws {TroupeError} `FRAME_INVALID`: the hub then disconnects the sender */
 export function unpackControl<T extends { readonly kind: string }>(bytes: Uint8Array, checks: Checks<T>): T {
   let said: unknown;
   try {

@@ -33,10 +33,7 @@ export interface HostedBoot extends ThreadOptions {
   readonly init: unknown;
   readonly settings: MessagingSettings;
   readonly systemRoute: RouteEnd;
-  /**
-   * The place of its status board. Undefined if the processes share no memory; then its process reports a board of its own by
-   * `boards`.
-   */
+  /** The place of its status board; undefined if processes share no memory, and its own reports a board by `boards`. */
   readonly board: MemoryPlace | undefined;
 }
 
@@ -79,10 +76,7 @@ export type News =
 /** An actor's status board. */
 export type BoardCopy = readonly [uid: number, board: Uint8Array];
 
-/**
- * Unpacks an order of `packControl`.
- * @throws {TroupeError} `FRAME_INVALID` if it is not one; the hub then disconnects the sender
- */
+/** Unpacks an order of `packControl`. @throws {TroupeError} `FRAME_INVALID` if it is none: the hub disconnects the sender */
 export function unpackOrder(bytes: Uint8Array): Order {
   return unpackControl(bytes, orders);
 }

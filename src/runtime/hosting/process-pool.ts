@@ -90,10 +90,7 @@ export class ProcessPool {
     return { address: hub.address, isSealed, ...(hosts?.token === undefined && { token: this.#token }) };
   }
 
-  /**
-   * Resolves once all hosts have joined.
-   * @throws {TroupeError} `HOST_MISSING` naming those that did not join within the deadline
-   */
+  /** Resolves once all hosts have joined. @throws {TroupeError} `HOST_MISSING` naming those that did not within the deadline */
   async hostsJoined(deadlineMs: number): Promise<void> {
     await this.#use().hosts?.all(deadlineMs);
   }
@@ -103,10 +100,7 @@ export class ProcessPool {
     return this.#opened?.hosts?.missing ?? [];
   }
 
-  /**
-   * Prepares a standby process for the one of this name, with a thread for `warmup`; returns false if there is nothing left
-   * to start.
-   */
+  /** Prepares a standby for the process of this name, with a thread for `warmup`. @returns false if nothing is left to start */
   prepareStandby(name: string, warmup: Warmup): boolean {
     if (this.#opened === undefined || this.#isClosed || this.#lost.has(name)) return false;
     const host = this.#standbys.get(name) ?? this.#start(name, this.#opened);

@@ -34,10 +34,7 @@ export interface StartedProcess {
   kill(): void;
 }
 
-/**
- * Starts a process on this host; its output is copied to this process's output.
- * @param name - name that precedes each of its lines
- */
+/** Starts a process on this host; its output is copied to this process's, each line after `name`. */
 export function startProcess(name: string, start: ProcessStart): StartedProcess {
   const [command, args] = endingWithParent(process.execPath, [...flags(), processEntry]);
   const child = spawn(command, args, {
@@ -64,9 +61,7 @@ export function startProcess(name: string, start: ProcessStart): StartedProcess 
   };
 }
 
-/**
- * Makes the error that the end of a process is for its actors. It has no code of Troupe's, because it was not thrown on purpose.
- */
+/** Makes the error of a process's end for its actors, without a code of Troupe's: nobody threw it on purpose. */
 export function endOf(name: string, { pid, lastLines }: StartedProcess, end: ProcessEnd): Error {
   const { exitCode, signalCode, error } = end;
   if (error !== undefined) return error;

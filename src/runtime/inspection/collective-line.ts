@@ -8,10 +8,7 @@ const real = { sequence: 1, sinceMs: 2 } as const;
 const operationAt = 24;
 const groupAt = 40;
 
-/**
- * The last collective of an actor, on its status board. Native code writes here too, while the thread waits in it. One thread
- * writes, any other reads.
- */
+/** An actor's last collective, on its status board. One thread writes, native code too while it waits; any other reads. */
 export class CollectiveLine {
   /** Memory that native code writes to. */
   readonly memory: Uint8Array;

@@ -48,10 +48,7 @@ export interface Status {
   readonly collective: CollectiveStatus | undefined;
 }
 
-/**
- * The status of one actor in shared memory. Its own thread writes it and any other can read it at any time, even while the
- * actor is stuck in native code.
- */
+/** The status of one actor in shared memory: its thread writes, any other reads, even while it is stuck in native code. */
 export class StatusBoard {
   /** The last collective of this actor. */
   readonly collective: CollectiveLine;
@@ -80,10 +77,7 @@ export class StatusBoard {
     );
   }
 
-  /**
-   * Writes what this actor does now: the operation, its block, and a number that rises with each, such as a collective's.
-   * Names are cut at 40 characters.
-   */
+  /** Writes what this actor does now: operation, block, and a number that rises with each. Names are cut at 40 characters. */
   set(op: string, block = "", sequence = 0): void {
     this.#beginWrite();
     if (op !== this.#lastOp) {
@@ -193,10 +187,7 @@ export class StatusBoard {
   }
 }
 
-/**
- * Copies the board of another process, whose clock is `laterMs` behind this one's, into `copy`. A board torn by a write is
- * skipped until the next call.
- */
+/** Copies another process's board, whose clock is `laterMs` behind, into `copy`; a torn one is skipped until the next call. */
 export function mirrorBoard(copy: Uint8Array, board: Uint8Array, laterMs: number): void {
   if (board.length !== boardSizeBytes) return;
   const [words, reals] = [new Int32Array(numWords), new Float64Array(numReals)];

@@ -34,10 +34,7 @@ const longestPauseMs = 1_000;
  */
 export class Watchdog {
   readonly #options: WatchdogOptions;
-  /**
-   * By actor: the beginning of the wait that was last reported, as a stall (`#blamed`) or as a call of a user's function
-   * (`#named`).
-   */
+  /** By actor, the beginning of the wait reported last: as a stall (`#blamed`) or a call of a user's function (`#named`). */
   readonly #blamed = new Map<string, number>();
   readonly #named = new Map<string, number>();
   #timer: Timer | undefined;

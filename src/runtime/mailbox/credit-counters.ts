@@ -9,10 +9,7 @@ const wordsPerDirection = wantsWord + numLanes;
 /** Size of the counters of one link, in bytes. */
 export const creditCountersBytes = 2 * wordsPerDirection * Int32Array.BYTES_PER_ELEMENT;
 
-/**
- * The counters of one link in memory that both ends share, so that at the receiver's death the sender knows exactly which
- * messages were lost.
- */
+/** The counters of a link in shared memory: when the receiver dies, the sender knows exactly which messages were lost. */
 export class CreditCounters implements Credits {
   readonly #words: Int32Array;
   readonly #outBase: number;

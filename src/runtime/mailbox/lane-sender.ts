@@ -83,9 +83,7 @@ export class LaneSender {
     return numDropped;
   }
 
-  /**
-   * Releases the messages that the receiver has taken. It runs at every message, so that no body is held for longer than needed.
-   */
+  /** Releases the messages that the receiver has taken; at every message, so that no body is held for longer than needed. */
   #settle(credits: Credits | undefined): void {
     if (credits === undefined) return;
     const numTaken = credits.takenByPeer(this.index);

@@ -44,10 +44,7 @@ export class ReportedCredits implements Credits {
     return this.#taken.slice();
   }
 
-  /**
-   * Reads the report before a packet and returns the packet.
-   * @throws {RangeError} if there are fewer bytes than a report has
-   */
+  /** Reads the report before a packet and returns the packet. @throws {RangeError} if there are fewer bytes than a report */
   hear(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
     this.#heard.set(new Int32Array(bytes.slice(0, reportBytes).buffer, 0, numLanes));
     return bytes.subarray(reportBytes);

@@ -33,10 +33,7 @@ export interface Sender {
   ready(to: Address): Promise<void>;
 }
 
-/**
- * A handle to an actor, bound to the actor that holds it. It can be put into any message and arrives as a ref that the
- * receiver can use.
- */
+/** A handle to an actor, bound to its holder. In a message it arrives as a ref that the receiver can use. */
 export class ActorRef<P> implements Addressed {
   readonly #sender: Sender;
   readonly #target: { readonly address: Address };

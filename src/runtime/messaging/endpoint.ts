@@ -134,10 +134,7 @@ export class Endpoint {
     this.connections.drain(this.#accept);
   }
 
-  /**
-   * Blocks this thread, receiving meanwhile, until `done` or the deadline. Returns whether it was done. Errors of the
-   * resident's `interrupt` pass through.
-   */
+  /** Blocks this thread, receiving, until `done` or the deadline. Returns whether it was done; throws what `interrupt` throws. */
   blockUntil(done: () => boolean, deadlineMs: number): boolean {
     this.connections.sendAtOnce();
     for (;;) {

@@ -35,10 +35,7 @@ export interface SendingEndpoint {
   blockUntil(done: () => boolean, deadlineMs: number): boolean;
 }
 
-/**
- * Sends everything that one actor sends: messages, which may have to wait for credit of their lane, and answers and the
- * runtime's own records, which never wait.
- */
+/** Sends all that an actor sends: messages, which may wait for credit of their lane, and answers and records, which never do. */
 export class Outbox implements Sender {
   readonly #endpoint: SendingEndpoint;
   readonly #codecs: CodecSet;
@@ -108,10 +105,7 @@ export class Outbox implements Sender {
     this.#endpoint.connections.markDirty(to);
   }
 
-  /**
-   * Sends one of the runtime's own records, whose body is plain data; does nothing if `to` is undefined because its actor has
-   * ended.
-   */
+  /** Sends one of the runtime's own records, plain data; does nothing if `to` is undefined because its actor has ended. */
   sendRecord(
     to: Connection | undefined,
     record: Partial<Outgoing> & Pick<Outgoing, "type">,

@@ -25,10 +25,7 @@ export class Tracer {
   #numIds = 0;
   #numUntraced = 0;
 
-  /**
-   * @param uid - uid of the actor, which makes its ids unique in its system
-   * @param every - every n-th message sent outside any trace starts a trace; 0: none
-   */
+  /** @param uid - of the actor, for ids @param every - every n-th message outside any trace starts one; 0: none */
   constructor(uid: number, every: number, now: () => number, report: (span: Span) => void) {
     this.#prefix = hex(uid);
     this.#every = every;
@@ -118,10 +115,7 @@ export class Tracer {
   }
 }
 
-/**
- * Makes the tracer of one actor; undefined where tracing is off. Only messages of the system start traces, so that a trace is
- * complete or absent; actors continue them.
- */
+/** Makes an actor's tracer; undefined without tracing. Only the system's messages start traces, so none is partial. */
 export function makeTracer(
   { uid }: Pick<Address, "uid">,
   { traceEvery }: MessagingSettings,

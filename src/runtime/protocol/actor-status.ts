@@ -39,9 +39,7 @@ export interface ActorInspection extends ActorRole {
   readonly handling: string | undefined;
   /** The actor whose answer it is blocked on, `name#incarnation`. */
   readonly waitingFor: string | undefined;
-  /**
-   * Age of the heartbeat probe that it has not answered although it seems idle: its thread is stuck. Undefined where it answered.
-   */
+  /** Age of the heartbeat probe that it has not answered although it seems idle: its thread is stuck. Else undefined. */
   readonly unresponsiveMs: number | undefined;
   readonly numQueued: number;
   readonly numHandled: number;

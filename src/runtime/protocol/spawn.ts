@@ -27,15 +27,9 @@ export interface SpawnPlace extends ThreadOptions, ActorRole {
   readonly module: URL;
   /** "thread" by default. "main" is for actors that only coordinate. */
   readonly placement?: Placement;
-  /**
-   * Name of the process, with placement "process". Actors that name the same process share it, a thread each. The actor's own
-   * name by default.
-   */
+  /** Name of the process, with placement "process"; actors that name one share it, a thread each. Default: the actor's name. */
   readonly process?: string;
-  /**
-   * Modules that it imports later. Its warm standby, see `Supervisor.prepareStandby`, loads them in advance; there is no
-   * standby without this.
-   */
+  /** Modules that it imports later; its warm standby (`Supervisor.prepareStandby`) loads them in advance. Default: no standby. */
   readonly standbyModules?: readonly URL[];
   /** Deadline for loading and `start`, in ms, once its process has started. */
   readonly startDeadlineMs?: number;

@@ -40,18 +40,11 @@ export interface SupervisorOptions {
   /** Deadline for stopping a child, in ms. Before a restart their messages are not drained. */
   readonly stopDeadlineMs?: number;
   readonly onRestart?: (report: RestartReport) => void;
-  /**
-   * Called when the supervisor has given up and stopped its children, with the first failure of the window and all of them.
-   * Without it the failure is unhandled.
-   */
+  /** Called when the supervisor has given up, with the first failure of the window and all; else the failure is unhandled. */
   readonly onEscalate?: (cause: Failure, failures: readonly Failure[]) => void;
 }
 
-/**
- * Checks the options.
- * @returns the limits on restarts
- * @throws {TroupeError} `SUPERVISOR_OPTION` for an invalid option
- */
+/** Checks the options. @returns the limits on restarts @throws {TroupeError} `SUPERVISOR_OPTION` for an invalid option */
 export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 }: SupervisorOptions): {
   readonly restarts: number;
   readonly withinMs: number;

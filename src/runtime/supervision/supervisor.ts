@@ -89,10 +89,7 @@ export class Supervisor {
     await this.#recovery;
   }
 
-  /**
-   * Stops the children, the last started first.
-   * @throws {TroupeError} `ACTOR_STUCK` once all others have stopped, if one cannot be ended
-   */
+  /** Stops the children, the last started first. @throws {TroupeError} `ACTOR_STUCK` at the end, if one cannot be ended */
   async stop(options: StopOptions = {}): Promise<void> {
     this.#giveUp();
     this.#endPause();

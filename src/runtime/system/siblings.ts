@@ -14,11 +14,7 @@ export class Siblings {
   readonly #watchers = new Set<number>();
   #first: Ended | undefined;
 
-  /**
-   * Lets one of them watch for the first other that ends.
-   * @param uid - uid of the watcher
-   * @returns that end, if there has been one; the caller then reports it
-   */
+  /** Lets the actor of `uid` watch for the first other's end. @returns that, if it has ended; the caller then reports it */
   watch(uid: number): Ended | undefined {
     if (this.#first === undefined) this.#watchers.add(uid);
     return this.#first;

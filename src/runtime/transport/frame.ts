@@ -48,10 +48,7 @@ export function frameHeader(
   return new Uint8Array(new Uint32Array([sizeBytes, route, flags, sequence, of]).buffer);
 }
 
-/**
- * Assembles frames from the pieces that a socket delivers. Memory for a frame is allocated only after its header has arrived
- * and its size was checked.
- */
+/** Assembles frames from a socket's pieces; allocates a frame only after its header has arrived and its size was checked. */
 export class FrameReader {
   #maxBytes: number;
   readonly #header = new Uint8Array(frameHeaderBytes);
@@ -70,10 +67,7 @@ export class FrameReader {
     this.#maxBytes = maxBytes;
   }
 
-  /**
-   * Reads a piece and passes each complete frame to `receive`, in order.
-   * @throws {TroupeError} `FRAME_INVALID` for an invalid header; nothing after it can be read
-   */
+  /** Reads a piece and passes on complete frames, in order. @throws {TroupeError} `FRAME_INVALID`: no more can be read */
   read(piece: Uint8Array, receive: (frame: Frame) => void): void {
     for (let offset = 0; offset < piece.length; ) {
       const target: Uint8Array = this.#body ?? this.#header;

@@ -1,9 +1,6 @@
 import { isPlain, type Replacer, replaceParts } from "./codec.ts";
 
-/**
- * Translates plain data that names something of its process, such as a tensor in its memory, when a message leaves the
- * process. The preload module provides it.
- */
+/** Translates plain data that names something of its process, such as a tensor, when it leaves. Of the preload module. */
 export interface IpcCodec {
   /** Whether this piece of plain data names something of its process. */
   accepts(record: Readonly<Record<string, unknown>>): boolean;

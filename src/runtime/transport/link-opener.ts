@@ -34,10 +34,7 @@ export class LinkOpener {
   readonly #order: () => MessageOrder | undefined;
   #ipc: IpcEncoding | undefined;
 
-  /**
-   * @param support - called when the first link to another process is opened
-   * @param order - called with every packet to another thread
-   */
+  /** @param support - called at the first link to another process @param order - called with packets to other threads */
   constructor(
     support: () => ProcessSupport | undefined,
     order: () => MessageOrder | undefined = () => undefined,

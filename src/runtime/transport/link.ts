@@ -23,9 +23,7 @@ export interface Link {
   close(): void;
 }
 
-/**
- * Data that accompanies packets between two threads of a process: how far other work of the sender has come, such as a device's.
- */
+/** Data beside packets between two threads of a process: how far other work of the sender, such as a device's, has come. */
 export interface MessageOrder {
   /** Returns the value to send with the next packet; 0 for none. */
   outgoing(): number;
@@ -38,9 +36,7 @@ export type Parcel =
   | { readonly flags: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly packet: Packet };
 
-/**
- * How the ends of a link learn what the other has taken: from shared memory, or by a report after every `reportEvery` messages.
- */
+/** How a link's ends learn what the other has taken: by shared memory, or a report after every `reportEvery` messages. */
 export type CreditsPlan = MemoryPlace | { readonly reportEvery: number };
 
 /** The {@link CreditsPlan} at one end. `taken` holds the counters where the process can read them after the thread has ended. */

@@ -38,10 +38,7 @@ export class SharedMemory {
     this.#buffer = mapFile(path);
   }
 
-  /**
-   * Allocates zeroed bytes that start on a cache line of their own.
-   * @throws {TroupeError} `PROCESS_MEMORY` if the file is full
-   */
+  /** Allocates zeroed bytes on a cache line of their own. @throws {TroupeError} `PROCESS_MEMORY` if the file is full */
   allocate(sizeBytes: number): MappedMemory {
     const byteOffset = this.#usedBytes;
     this.#usedBytes += Math.ceil(sizeBytes / alignmentBytes) * alignmentBytes;

@@ -52,10 +52,7 @@ async function show(path: string, { port, host }: ShowFlags): Promise<void> {
   await followFile(file, new Watched(dashboard, await openStorage(dirname(file))), interrupted.signal);
 }
 
-/**
- * The token's file, not in the run's folder, which may be another user's.
- * @returns undefined where this user has no folder of their own
- */
+/** The token's file, not in the run's folder, which may be another user's; undefined for a user without a folder. */
 function ownTokenFile(): string | undefined {
   const { XDG_RUNTIME_DIR: runtime } = process.env;
   if (runtime !== undefined && whyUnsafe(runtime) === undefined) return join(runtime, TOKEN_NAME);

@@ -15,11 +15,7 @@ export function addDoctorCommand(program: Command): void {
       const args = json ? [script, "--json"] : [script];
       const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
       if (status === 0) return;
-      const expected = "all that training needs";
-      throw new TroupeError("NATIVE_UNAVAILABLE", {
-        where: "doctor",
-        expected,
-        got: "what is missing above",
-      });
+      const operands = { where: "doctor", expected: "all that training needs", got: "what is missing above" };
+      throw new TroupeError("NATIVE_UNAVAILABLE", operands);
     });
 }

@@ -20,13 +20,13 @@ interface ExportFlags {
 export function addExportCommand(program: Command): void {
   program
     .command("export")
-    .description("export a model for inference by onnxruntime and transformers.js")
+    .description("export a model for inference by onnxruntime and transformers.js, or by llama.cpp")
     .argument("<folder>", "a checkpoint, a Hugging Face folder, or an adapter")
-    .argument("[target]", "what to write; must not exist (default: FOLDER-onnx)")
+    .argument("[target]", "what to write; must not exist (default: FOLDER-FORM)")
     .requiredOption("--to <form>", exportKinds.join(" or "))
     .option(
       "--type <types...>",
-      "types of weights: fp32, fp16, int8, each in a file of its own (default: fp32)",
+      "types of weights, each in a file of its own: of ONNX fp32, fp16, int8 (default: fp32); of GGUF F32, F16, Q8_0, Q4_K (default: F16)",
     )
     .option("--opset <n>", "version of ONNX's operators, 17 to 21 (default: 17)", number)
     .option(

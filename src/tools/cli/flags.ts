@@ -75,10 +75,7 @@ export function print(text: string): void {
   });
 }
 
-/**
- * Checks that everything was printed.
- * @throws {TroupeError} `OUTPUT_LOST` where some output could not be written, as on a full disk
- */
+/** Checks that everything was printed. @throws {TroupeError} `OUTPUT_LOST` if some was not, as on a full disk */
 export async function checkPrinted(): Promise<void> {
   // The stream reports it a turn later.
   await new Promise((resolve) => setImmediate(resolve));

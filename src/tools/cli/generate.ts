@@ -1,14 +1,9 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type Command, Option } from "commander";
-import { dematerialize, materialize } from "../../compute/nn/index.ts";
 import { setNumThreads } from "../../compute/tensor/index.ts";
-import * as checkpoints from "../../library/checkpoint/index.ts";
 import { loadTokenizer, type Tokenizer } from "../../library/data/index.ts";
-import { applyDelta, deltaFrom, loadDelta } from "../../library/deltas/index.ts";
 import * as models from "../../library/models/index.ts";
-import { baseOf } from "./adapter-base.ts";
-import { number, print, usage } from "./flags.ts";
+import { number, print } from "./flags.ts";
+import { withWritingModel } from "./model-folder.ts";
 
 interface GenerateFlags {
   readonly prompt: readonly string[];
@@ -26,9 +21,6 @@ interface GenerateFlags {
   readonly earlyStopping?: boolean | "never";
   readonly threads?: number;
 }
-
-/** Tasks that can write text, for a folder that names no architecture. */
-const writing = ["causal_lm", "seq2seq_lm"] as const;
 
 const stopping = { true: true, false: false, never: "never" } as const;
 
@@ -79,35 +71,13 @@ export function addGenerateCommand(program: Command): void {
 }
 
 async function write(path: string, flags: GenerateFlags): Promise<string[]> {
-  const adapter = existsSync(join(path, checkpoints.adapterConfigName)) ? path : undefined;
-  if (adapter === undefined && flags.base !== undefined)
-    throw usage("--base with an adapter", `it with ${path}`, `that has no ${checkpoints.adapterConfigName}`);
-  const base = adapter === undefined ? path : (flags.base ?? baseOf(adapter));
-  await using folder = await checkpoints.HuggingFaceFolder.open(base);
-  const { config, generationConfig = {} } = folder;
-  const task = models.taskOf(config) ?? writing.find((each) => models.hasModel(each, config));
-  if (task !== "causal_lm" && task !== "seq2seq_lm")
-    throw usage(
-      "a folder of a causal language model or an encoder-decoder",
-      task ?? `${config.model_type ?? "no model_type"} in its config.json`,
-      "`troupe generate` writes text",
-    );
-  const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? base);
-  const prompts = flags.prompt.map((prompt) =>
-    encode(prompt, tokenizer, task === "seq2seq_lm" ? endOf(config) : []),
-  );
-  const model = models.autoModel(task, models.configOfFile(config));
-  if (adapter !== undefined) applyDelta(model, deltaFrom(adapter));
-  const entries = new Map(folder.names.map((name) => [name, folder.entry(name)]));
-  // Shapes are compared before memory is allocated, since the sizes come from an untrusted file.
-  const matched =
-    adapter === undefined ? models.matchWeights(model, entries) : models.pretrained(model, entries).matched;
-  materialize(model, { seed: 0 });
-  try {
-    await models.copyWeights(model, matched, folder);
-    if (adapter !== undefined) await loadDelta(adapter, model);
+  return withWritingModel(path, flags.base, async ({ model, task, config, generationConfig, base }) => {
+    const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? base);
+    const { eos_token_id: end } = config;
+    const ends = task === "seq2seq_lm" && typeof end === "number" ? [end] : [];
+    const prompts = flags.prompt.map((prompt) => encode(prompt, tokenizer, ends));
     const options = { ...models.specialTokensOf(config, generationConfig), ...optionsOf(flags) };
-    const texts = models.generate(model as unknown as models.GenerativeModel, prompts, options);
+    const texts = models.generate(model, prompts, options);
     return texts.map((text, row) => {
       const written = text.slice(task === "seq2seq_lm" ? 1 : (prompts[row]?.length ?? 0));
       if (tokenizer === undefined) return written.join(",");
@@ -116,14 +86,7 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
         ? tokenizer.decode(bare)
         : tokenizer.decode([...(prompts[row] ?? []), ...bare]);
     });
-  } finally {
-    dematerialize(model);
-  }
-}
-
-/** The tokens that end an encoder's text. */
-function endOf({ eos_token_id: end }: Readonly<Record<string, unknown>>): readonly number[] {
-  return typeof end === "number" ? [end] : [];
+  });
 }
 
 function encode(prompt: string, tokenizer: Tokenizer | undefined, end: readonly number[]): number[] {

@@ -63,7 +63,6 @@ export async function takePartIn(launch: Launch, about: string, { runtime }: Com
   }
 }
 
-/** The error for a signal that came before a head could be reached. */
 function interruptedEarly(signal: NodeJS.Signals, { rank }: Launch): TroupeError {
   return new TroupeError("RUN_INTERRUPTED", {
     where: "run",

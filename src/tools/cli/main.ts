@@ -2,12 +2,14 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { framesOf, ownFrames, TroupeError } from "../../errors/index.ts";
 import { describeError, reportError } from "../../job/events/index.ts";
+import { addChatCommand } from "./chat.ts";
 import { addCheckpointCommand } from "./checkpoint/command.ts";
 import { addDashboardCommand } from "./dashboard.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { addExportCommand } from "./export.ts";
 import { checkPrinted, printsFullErrors } from "./flags.ts";
 import { addGenerateCommand } from "./generate.ts";
+import { addInspectCommand } from "./inspect.ts";
 import { misunderstood } from "./misunderstood.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
@@ -15,15 +17,13 @@ import { addRapidformerCommands, withListing } from "./rapidformer/command.ts";
 import { addRunCommand } from "./run.ts";
 import { addServeCommand } from "./serve.ts";
 
-/**
- * Exit codes of the command line. `interrupted`: a signal has ended the run and its state is saved (EX_TEMPFAIL of
- * sysexits.h).
- */
+/** Exit codes of the command line. `interrupted`: a signal has ended the run, its state is saved (EX_TEMPFAIL, sysexits.h). */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**
- * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe checkpoint …`, `troupe dashboard PATH`,
- * `troupe export FOLDER`, `troupe generate FOLDER`, `troupe serve JOB`, `troupe preprocess`, `troupe doctor`.
+ * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe inspect --graph JOB`, `troupe checkpoint …`,
+ * `troupe dashboard PATH`, `troupe export FOLDER`, `troupe generate FOLDER`, `troupe chat FOLDER`, `troupe serve JOB`,
+ * `troupe preprocess`, `troupe doctor`.
  * @param args - the arguments after the program's name
  * @returns the exit code, once everything that it started has ended
  */
@@ -40,10 +40,12 @@ export async function main(args: readonly string[]): Promise<number> {
   addRunCommand(program);
   addRapidformerCommands(program);
   addPlanCommand(program);
+  addInspectCommand(program);
   addCheckpointCommand(program);
   addDashboardCommand(program);
   addExportCommand(program);
   addGenerateCommand(program);
+  addChatCommand(program);
   addServeCommand(program);
   addPreprocessCommand(program);
   addDoctorCommand(program);

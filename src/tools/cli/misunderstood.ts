@@ -17,11 +17,7 @@ const OTHER_TRAINERS: Readonly<Record<string, string>> = {
   "--world-size": "did you mean --ranks?",
 };
 
-/**
- * Words commander's error as one of ours, with a suggestion.
- * @param program - the program that could not read the arguments
- * @param args - the arguments
- */
+/** Words commander's error about `args` as one of ours, with a suggestion from the program that could not read them. */
 export function misunderstood(program: Command, args: readonly string[], error: CommanderError): TroupeError {
   const command = commandOf(program, args);
   const name = nameOf(command);

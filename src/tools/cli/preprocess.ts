@@ -77,7 +77,7 @@ async function run(flags: PreprocessFlags): Promise<void> {
   const began = performance.now();
   let told = 0;
   const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
-  const done = await data.preprocess({
+  const { documents, tokens, prefixes } = await data.preprocess({
     input: flags.input,
     keys: flags.jsonKeys,
     outputPrefix: flags.outputPrefix,
@@ -95,14 +95,15 @@ async function run(flags: PreprocessFlags): Promise<void> {
       );
     },
   });
-  const { documents, tokens, prefixes } = done;
   const tokensPerSecond = rate(tokens);
   print(`${documents} documents, ${tokens} tokens, ${tokensPerSecond} a second`);
   if (flags.plainLoop) {
     const plain = await plainRate(flags, tokenizer);
     print(`a plain loop: ${plain} a second, ${(tokensPerSecond / plain).toFixed(2)} x`);
   }
-  print(`vocabulary: ${vocabSize}, padded to ${paddedSize(vocabSize, flags)}`);
+  // Megatron's padding, so that ranks can split it evenly.
+  const multiple = flags.makeVocabSizeDivisibleBy * flags.tensorModelParallelSize;
+  print(`vocabulary: ${vocabSize}, padded to ${Math.ceil(vocabSize / multiple) * multiple}`);
   for (const prefix of prefixes) print(prefix);
 }
 
@@ -175,12 +176,6 @@ function megatronSize(
 ): number {
   const isBert = path === undefined && tokenizerType !== "GPT2BPETokenizer";
   return isBert ? data.t5Vocabulary(tokenizer, 0).size : tokenizer.vocabSize;
-}
-
-/** The vocabulary size with Megatron's padding, so that ranks can split it evenly. */
-function paddedSize(size: number, flags: PreprocessFlags): number {
-  const multiple = flags.makeVocabSizeDivisibleBy * flags.tensorModelParallelSize;
-  return Math.ceil(size / multiple) * multiple;
 }
 
 function misused(expected: string, got: string): TroupeError {

@@ -43,10 +43,7 @@ export async function withRunFolder(
   return { given: given.map((each) => (each === saidDir ? { ...saidDir, value } : each)), isNumbered };
 }
 
-/**
- * Checks that checkpoints can be written to a folder, before any work; a folder that did not exist does not afterwards.
- * @throws {TroupeError} `USAGE`
- */
+/** Checks that a folder can have checkpoints, before any work; leaves none that was not there. @throws {TroupeError} `USAGE` */
 export function checkRunFolder(folder: string): void {
   if (folder.includes("://")) return;
   try {

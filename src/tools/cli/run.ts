@@ -11,7 +11,7 @@ import {
   trainingOf,
 } from "../../actors/trainer/index.ts";
 import { TroupeError } from "../../errors/index.ts";
-import { type Job, type JobConfig, loadJob } from "../../job/index.ts";
+import { loadJob } from "../../job/index.ts";
 import {
   type CommandOptions,
   commandSchema,
@@ -24,8 +24,7 @@ import {
   printConfig,
   readCommand,
 } from "../../job/options/index.ts";
-import { openCheckpoint, type TrainerState } from "../../library/checkpoint/index.ts";
-import type { DatasetFacts } from "../../library/data/index.ts";
+import { openCheckpoint } from "../../library/checkpoint/index.ts";
 import { printAddress } from "./dashboard.ts";
 import { print, printFullErrors, setting, usage } from "./flags.ts";
 import { aboutRun, takePartIn } from "./launched.ts";
@@ -91,13 +90,8 @@ export interface RunFlags extends ConfigFlags {
 }
 
 async function run(job: string, flags: RunFlags, command: Command): Promise<void> {
-  await runJob(
-    `troupe run ${job}`,
-    jobUrlOf(job),
-    [...givenAround(flags), ...typedOptions(command, options)],
-    flags,
-    command,
-  );
+  const said = [...givenAround(flags), ...typedOptions(command, options)];
+  await runJob(`troupe run ${job}`, jobUrlOf(job), said, flags, command);
 }
 
 /**
@@ -158,20 +152,18 @@ async function train(
   });
 }
 
-/** Facts about a job's data, opened only where the job's training asks for them. */
-async function factsFor(job: Job, config: JobConfig): Promise<DatasetFacts> {
-  return job.training.length < 2 ? { source: "" } : (await job.data(config, { seed: 0 })).facts;
-}
-
 /** Prints the options, including those that the job and the checkpoint give. */
 async function describe(url: string, given: readonly Given[], asked: CommandOptions): Promise<string> {
   const job = await loadJob(url);
   const { resume: asAsked, checkpoint } = asked.runtime;
   const resume = asAsked === RESUME_AUTO ? await startedIn(checkpoint?.dir) : asAsked;
-  const resumed = resume === undefined ? undefined : await stateIn(resume);
+  await using checkpointed = resume === undefined ? undefined : await openCheckpoint(resume);
+  const resumed = checkpointed?.state;
   const remembered = resumed === undefined ? {} : settingsIn(resumed);
   const config = configure(job, asked.set, remembered);
-  const { steps, accumulation } = await trainingOf(job, config, await factsFor(job, config));
+  // Data is opened only where the job's training asks for its facts.
+  const facts = job.training.length < 2 ? { source: "" } : (await job.data(config, { seed: 0 })).facts;
+  const { steps, accumulation } = await trainingOf(job, config, facts);
   const said = (origin: "job" | "checkpoint", path: readonly string[], value: unknown): Given[] =>
     value === undefined ? [] : [{ path, value, origin, by: "" }];
   const beneath = [
@@ -182,11 +174,6 @@ async function describe(url: string, given: readonly Given[], asked: CommandOpti
     ...said("checkpoint", ["seed"], resumed?.seed),
   ];
   return printConfig(readCommand([...beneath, ...given]), config);
-}
-
-async function stateIn(path: string): Promise<TrainerState> {
-  await using checkpoint = await openCheckpoint(path);
-  return checkpoint.state;
 }
 
 /** Refuses flags for a dashboard that is not on: they alone must not open a port. */

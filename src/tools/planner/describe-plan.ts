@@ -49,10 +49,7 @@ export function describeEstimate(estimate: Estimate, size: StepSize): string {
   return `step ${describeSeconds(stepS)} (estimated): ${describeShares(shares, stepS)}; ${describeRate(stepS, size)}`;
 }
 
-/**
- * Returns two lines with a simulated step's time, its parts, and the utilization.
- * @param reachedFlopsPerSecond - rate of a rank's products
- */
+/** Returns two lines with a simulated step's time, its parts, and the utilization by `reachedFlopsPerSecond` of products. */
 export function describeSimulation(
   simulation: Omit<Simulation, "timeline">,
   reachedFlopsPerSecond: number,

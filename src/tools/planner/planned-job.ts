@@ -8,11 +8,7 @@ import type { PlannedModel } from "./cost/model-trace.ts";
 /** A job for the planner. */
 export interface PlannedJob extends PlannedModel, Disposable {}
 
-/**
- * Opens a job's data and reads a batch of each size, for the loss.
- * @param sizes - samples of a micro-batch
- * @throws {TroupeError} errors of the job's functions
- */
+/** Opens a job's data and reads a batch of each size, for the loss. @throws {TroupeError} errors of the job's functions */
 export async function plannedJob(
   job: Job,
   config: JobConfig,

@@ -24,10 +24,7 @@ const arrayDTypes = {
 /** A tensor, an array of numbers (1-D, with its kind as dtype), raw bytes, or the slices of one tensor. */
 export type GivenTensor = Tensor | NodeJS.TypedArray | RawTensor | readonly RawTensor[];
 
-/**
- * Copies tensors into a save.
- * @throws {TroupeError} `CHECKPOINT_SLICE` for a value that is not a tensor or slices that do not fit; `CHECKPOINT_STAGING`
- */
+/** Copies tensors into a save. @throws {TroupeError} `CHECKPOINT_SLICE` for what does not fit; `CHECKPOINT_STAGING` */
 export function stageAll(
   save: StagedSave,
   group: TensorGroup,

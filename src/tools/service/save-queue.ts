@@ -1,19 +1,13 @@
 import { type EventHub, reportError } from "../../job/events/index.ts";
-import type { JsonObject } from "../../library/checkpoint/index.ts";
 import { type ActorRef, ActorSystem, AskTimeout, type RuntimeEvent } from "../../runtime/index.ts";
 import { Save } from "./save.ts";
 import type { ServiceSettings } from "./service-options.ts";
-import type { StagedTensor } from "./staged-save.ts";
 import type { StagingArea } from "./staging.ts";
 import type { WriteOrder, WriteProgress, WriterInit, WriterProtocol, Written } from "./writer.ts";
 
 /** Complete tensors, and the memory that holds them. */
-export interface QueuedSave {
-  readonly step: number;
+export interface QueuedSave extends WriteOrder {
   readonly area: StagingArea;
-  readonly tensors: readonly StagedTensor[];
-  readonly metadata: JsonObject;
-  readonly config: JsonObject;
 }
 
 /**

@@ -13,10 +13,7 @@ export interface CheckpointServiceOptions {
   readonly keepEvery?: number;
   /** Maximum memory for tensors that wait to be written, in bytes, allocated when needed. Default: 4 GiB. */
   readonly stagingBytes?: number;
-  /**
-   * Whether a save waits while another is running, with its tensors copied, within `stagingBytes`, or is skipped and reported.
-   * Default: "wait".
-   */
+  /** Whether a save waits for one that is running, its tensors copied within `stagingBytes`, or is skipped. Default: "wait". */
   readonly whenBusy?: "wait" | "skip";
   /** Whether each checkpoint is read back, byte for byte, before it counts as saved. Default: true. */
   readonly verify?: boolean;
@@ -34,13 +31,10 @@ const defaultStagingBytes = 4 * 2 ** 30;
 const defaultDeadlineMs = 3_600_000;
 
 /** Checked options, with defaults. */
-export interface ServiceSettings {
+export interface ServiceSettings
+  extends Required<Omit<CheckpointServiceOptions, "dir" | "storage" | "keepLast" | "keepEvery">> {
   readonly location: string;
   readonly keep: WriterInit["keep"];
-  readonly stagingBytes: number;
-  readonly whenBusy: "wait" | "skip";
-  readonly verify: boolean;
-  readonly saveDeadlineMs: number;
 }
 
 /** @throws {TroupeError} `OPTION` naming the option */

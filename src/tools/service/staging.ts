@@ -66,18 +66,15 @@ export class StagingMemory {
         this.#heldBytes -= sizeBytes;
       if (buffers.length === 0) this.#free.delete(sizeBytes);
     }
-    if (this.#heldBytes + moreBytes > this.limitBytes) throw this.#full(moreBytes);
+    if (this.#heldBytes + moreBytes > this.limitBytes)
+      throw new TroupeError("CHECKPOINT_STAGING", {
+        where: "checkpoint service",
+        expected: `at most ${this.limitBytes} bytes of waiting tensors`,
+        got: `${this.#heldBytes} and ${moreBytes} more`,
+        hint: "await earlier saves, or raise stagingBytes",
+        fields: { limitBytes: this.limitBytes, heldBytes: this.#heldBytes, moreBytes },
+      });
     this.#heldBytes += moreBytes;
-  }
-
-  #full(moreBytes: number): TroupeError {
-    return new TroupeError("CHECKPOINT_STAGING", {
-      where: "checkpoint service",
-      expected: `at most ${this.limitBytes} bytes of waiting tensors`,
-      got: `${this.#heldBytes} and ${moreBytes} more`,
-      hint: "await earlier saves, or raise stagingBytes",
-      fields: { limitBytes: this.limitBytes, heldBytes: this.#heldBytes, moreBytes },
-    });
   }
 }
 

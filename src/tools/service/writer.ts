@@ -83,50 +83,23 @@ async function write(
   const plan = { step, config, weights: ofGroup("weights"), optimizer: ofGroup("optimizer") };
   await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
   const places = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-  const progress = new ProgressReporter(context, step, draft.plannedBytes);
+  const { plannedBytes: totalBytes } = draft;
+  let reportedAtMs = Number.NEGATIVE_INFINITY;
+  const report = (writtenBytes: number) => {
+    if (writtenBytes !== totalBytes && performance.now() - reportedAtMs < progressEveryMs) return;
+    reportedAtMs = performance.now();
+    context.emit({ kind: "checkpoint.progressed", step, writtenBytes, totalBytes } satisfies WriteProgress);
+  };
   for (const name of draft.order) {
     const { memory, begin, sizeBytes } = places.get(name) as StagedTensor;
     for (let at = 0; at < sizeBytes; at += pieceBytes) {
       await draft.write(name, new Uint8Array(memory, begin + at, Math.min(pieceBytes, sizeBytes - at)));
-      progress.report(draft.writtenBytes);
+      report(draft.writtenBytes);
     }
   }
-  const { path, sizeBytes } = await draft.commit({
-    step,
-    seed: 0,
-    samplesConsumed: 0,
-    job: null,
-    tokenizer: null,
-    metadata,
-  });
+  const state = { step, seed: 0, samplesConsumed: 0, job: null, tokenizer: null, metadata };
+  const { path, sizeBytes } = await draft.commit(state);
   return { path, sizeBytes };
-}
-
-/** Reports a save's progress, at most ten times per second. */
-class ProgressReporter {
-  readonly #context: ActorContext<WriterProtocol>;
-  readonly #step: number;
-  readonly #totalBytes: number;
-  #reportedAtMs = Number.NEGATIVE_INFINITY;
-
-  constructor(context: ActorContext<WriterProtocol>, step: number, totalBytes: number) {
-    this.#context = context;
-    this.#step = step;
-    this.#totalBytes = totalBytes;
-  }
-
-  report(writtenBytes: number): void {
-    const isLast = writtenBytes === this.#totalBytes;
-    if (!isLast && performance.now() - this.#reportedAtMs < progressEveryMs) return;
-    this.#reportedAtMs = performance.now();
-    const reported: WriteProgress = {
-      kind: "checkpoint.progressed",
-      step: this.#step,
-      writtenBytes,
-      totalBytes: this.#totalBytes,
-    };
-    this.#context.emit(reported);
-  }
 }
 
 /** Removes a checkpoint that does not read back as written: none is better than a damaged one. */

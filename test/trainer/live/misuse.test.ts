@@ -124,3 +124,29 @@ describe("an error in a program", () => {
     await expect(failing).rejects.toThrow("the program has a bug");
   });
 });
+
+describe("an invariant model", () => {
+  const url = new URL("../../fixtures/jobs/invariant.ts", import.meta.url);
+  const open = async (options: RuntimeOptions, config: Readonly<Record<string, unknown>> = {}, job = url) => {
+    await using runtime = await Runtime.spawn({
+      invariant: true,
+      threadsPerRank: 1,
+      warmStandby: false,
+      ...options,
+    });
+    await using _ = await runtime.open(job, config);
+  };
+
+  it("is refused where a part would compute a token by others", async () => {
+    await expect(open({ graph: "exact" })).rejects.toThrow(
+      "expected invariant to be used with graph off, got true",
+    );
+    await expect(open({}, { activation: "silu" })).rejects.toThrow(
+      "[options] expected invariant to be used with relu, gelu after a bias, or a gated silu, got silu in transformer.h.0.mlp.c_fc",
+    );
+    const experts = { data: workspace.text, cache: workspace.path("cache"), experts: 2 };
+    await expect(open({}, experts, called)).rejects.toThrow(
+      "expected invariant to be used with a causal language model whose texts can share a row, got GPT2MoELMHeadModel",
+    );
+  });
+});

@@ -168,6 +168,7 @@ class StuckRun {
       control: new RunControl(),
       emit: (event) => this.events.push(event),
       onStep: () => {},
+      load: () => Promise.reject(new Error("nothing is loaded")),
       residentBytes: () => 0,
       begin: (_kind, body) => body(),
     });

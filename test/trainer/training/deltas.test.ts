@@ -53,6 +53,7 @@ describe("a run that tunes a delta", () => {
     ["at ZeRO 2, recomputed", { zero: 2, recompute: true }],
     ["with optimizer states beside it", { offload: { optimizer: "host" } }],
     ["in processes", { placement: "process" }],
+    ["with blocks as programs", { graph: "exact" }],
   ])("has the same losses to the last digit %s", async (_, options) => {
     expect(await run({ ...plain, ...options })).toEqual(expected);
   });

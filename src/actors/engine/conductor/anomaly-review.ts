@@ -28,10 +28,7 @@ export class AnomalyReview {
     this.#emit = emit;
   }
 
-  /**
-   * @param step - steps done, this one included
-   * @throws {TroupeError} if the run must stop; {RewindRequest} if it must go back
-   */
+  /** @throws {TroupeError} if the run must stop; {RewindRequest} if it must go back */
   review(step: number, ranks: readonly RankStepped[], shards: readonly StepUpdated[]): void {
     const findings = [...findingOf(shards), ...this.#stragglers.look(ranks.map(computedMs))];
     for (const { anomaly, value, limit, rank, policy } of findings) {

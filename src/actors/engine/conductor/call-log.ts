@@ -1,8 +1,10 @@
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
 import type { Batch, Rows, SampleRange } from "../../../library/data/index.ts";
 import { disposeBatch } from "../../../library/data/index.ts";
 import type { GeneratedText, GenerateOptions } from "../../../library/models/index.ts";
+import type { HeldWeights, InitialState } from "../../protocols/index.ts";
 import type { EvaluatedLoss } from "./evaluation.ts";
 import type { SavedState } from "./run-control.ts";
 
@@ -37,6 +39,12 @@ export interface SteppedModel {
   readonly skipped: boolean;
 }
 
+/** A state that a script has loaded. */
+export interface LoadedModel {
+  /** Number of steps made so far; the load counts as one. */
+  readonly step: number;
+}
+
 /** Calls by kind, with their results. */
 export interface CallKinds {
   accumulate: { in: ProgramCall; out: Accumulated };
@@ -49,7 +57,16 @@ export interface CallKinds {
   step: { in: { readonly learningRate: number | undefined }; out: SteppedModel };
   evaluate: { in: undefined; out: Readonly<Record<string, EvaluatedLoss>> };
   save: { in: { readonly named: StateName | undefined }; out: SavedState };
+  /** Reads all weights, for a frozen copy. */
+  weights: { in: undefined; out: HeldWeights<Tensor> };
+  load: { in: { readonly folder: string }; out: LoadedModel };
 }
+
+/** Kinds of calls that lead to a later state, and so are made again. */
+const CHANGING: readonly string[] = ["accumulate", "step", "load"];
+
+/** Kinds of calls that end a state: the next one follows. */
+const isEndOfState = (kind: string) => kind === "step" || kind === "load";
 
 /** One call of a script. */
 export type LiveCall = {
@@ -78,6 +95,18 @@ export class FailedCall extends Error {
   }
 }
 
+/** A state has been found that a script loads: the ranks go on from there. */
+export class LoadedState extends Error {
+  readonly call: LiveCall;
+  readonly initial: InitialState;
+
+  constructor(call: LiveCall, initial: InitialState) {
+    super(`call ${call.number} loads a state`);
+    this.call = call;
+    this.initial = initial;
+  }
+}
+
 /**
  * The calls of a live model in the order of the script, from the last kept state on: when the ranks are restarted, these are made
  * again. Calls that read alone are forgotten once they are answered.
@@ -85,7 +114,7 @@ export class FailedCall extends Error {
 export class CallLog {
   /** By number, those without a result. */
   readonly #open = new Map<number, (error: unknown) => void>();
-  #calls: LiveCall[] = [];
+  readonly #calls: LiveCall[] = [];
   #numCalls = 0;
   #step: number | undefined;
   /** The step of the earliest state that the calls here follow. */
@@ -94,6 +123,12 @@ export class CallLog {
   #changed = Promise.withResolvers<void>();
   #isClosed = false;
   #failed: { readonly error: unknown } | undefined;
+
+  /** @param step - of the first state; left out if the first {@link read} tells */
+  constructor(step?: number) {
+    this.#step = step;
+    this.#from = step ?? 0;
+  }
 
   /** Adds a call. @throws {TroupeError} `MODEL_CLOSED`; the error that ended the model */
   add<K extends keyof CallKinds>(kind: K, input: CallKinds[K]["in"]): Promise<CallKinds[K]["out"]> {
@@ -105,23 +140,20 @@ export class CallLog {
     const settle = <T>(deliver: (given: T) => void) => {
       return (given: T) => {
         if (!this.#open.delete(number)) return;
-        if (kind !== "accumulate" && kind !== "step") this.#forget((call) => call.number === number);
+        if (!CHANGING.includes(kind)) this.#forget((call) => call.number === number);
         deliver(given);
       };
     };
     const settled = { answer: settle(resolve), refuse: settle(reject) };
     const call = { kind, number, step: this.#step ?? 0, in: input, ...settled } as unknown as LiveCall;
-    if (kind === "step") this.#step = (this.#step ?? 0) + 1;
+    if (isEndOfState(kind)) this.#step = (this.#step ?? 0) + 1;
     this.#calls.push(call);
     this.#open.set(number, reject);
     this.#change();
     return promise;
   }
 
-  /**
-   * Reads the calls that follow the state after `step` steps.
-   * @throws {TroupeError} `CALLS_LOST` if they are forgotten
-   */
+  /** Reads the calls that follow the state after `step` steps. @throws {TroupeError} `CALLS_LOST` if they are forgotten */
   read(step: number): CallReader {
     if (this.#step === undefined) {
       this.#step = step;
@@ -148,13 +180,11 @@ export class CallLog {
 
   /** Whether something is accumulated for the step that the script would call next. */
   get isAccumulated(): boolean {
-    return (
-      this.#calls.findLast(({ kind }) => kind === "accumulate" || kind === "step")?.kind === "accumulate"
-    );
+    return this.#calls.findLast(({ kind }) => CHANGING.includes(kind))?.kind === "accumulate";
   }
 
   /**
-   * Drops a call and gives the script its error; the ranks are being restarted without it. A step goes with all that was
+   * Drops a call and gives the script its error; the ranks go on without it. A step goes with all that was
    * accumulated for it, and with the last of that goes the step.
    */
   refuse({ number, kind, step }: LiveCall, error: unknown): void {
@@ -163,9 +193,9 @@ export class CallLog {
     for (const call of this.#calls.filter(isMeant)) this.#open.get(call.number)?.(error);
     for (const call of this.#calls.filter(isMeant)) this.#open.delete(call.number);
     this.#forget(isMeant);
-    if (kind === "step") {
+    if (isEndOfState(kind)) {
       this.#step = (this.#step ?? 0) - 1;
-      this.#calls = this.#calls.map((call) => (call.step > step ? { ...call, step: call.step - 1 } : call));
+      for (const call of this.#calls) if (call.step > step) (call as { step: number }).step -= 1;
     }
     const ended = this.#calls.find((call) => call.step === step && call.kind === "step");
     if (kind === "accumulate" && ended !== undefined && !this.#calls.some(isOfStep))
@@ -179,7 +209,17 @@ export class CallLog {
 
   /** The error of calls that come too late. */
   get ended(): unknown {
-    return this.#failed === undefined ? closed() : this.#failed.error;
+    return this.#failed === undefined ? modelClosed() : this.#failed.error;
+  }
+
+  /** Number of steps called so far. */
+  get step(): number {
+    return this.#step ?? 0;
+  }
+
+  /** Whether the script still waits for the result of a call. */
+  isOpen({ number }: LiveCall): boolean {
+    return this.#open.has(number);
   }
 
   /** Whether no more calls come. */
@@ -197,7 +237,7 @@ export class CallLog {
   end(error?: unknown): void {
     this.#isClosed = true;
     if (error !== undefined) this.#failed = { error };
-    for (const reject of this.#open.values()) reject(error ?? closed());
+    for (const reject of this.#open.values()) reject(error ?? modelClosed());
     this.#open.clear();
     this.#forget(() => true);
     this.#change();
@@ -240,7 +280,7 @@ export class CallReader {
     const call = this.next;
     if (call === undefined) return undefined;
     this.#last = call.number;
-    if (call.kind === "step") this.step = call.step + 1;
+    if (isEndOfState(call.kind)) this.step = call.step + 1;
     return call;
   }
 }
@@ -249,7 +289,8 @@ function dropSamples(batch: ProgramCall["batch"]): void {
   if ("samples" in batch) disposeBatch(batch.samples);
 }
 
-function closed(): TroupeError {
+/** The error of calls of a model that is closed. */
+export function modelClosed(): TroupeError {
   return new TroupeError("MODEL_CLOSED", {
     where: "model",
     expected: "a live model",

@@ -5,10 +5,7 @@ import type { Accumulated, LiveCall } from "./call-log.ts";
 /** A call of a program. */
 export type CallOfProgram = Extract<LiveCall, { kind: "accumulate" | "call" }>;
 
-/**
- * Cuts the batch of a call into micro-batches, in the order of the samples. For a gradient each replica has as many as in a
- * job's step; else they are as large as a job's.
- */
+/** Cuts a call's batch into micro-batches, in order: for a gradient as many as in a job's step, else as large as a job's. */
 export function requestsOf(
   { kind, number, in: { numSamples } }: CallOfProgram,
   { layout, training }: RankPlan,

@@ -1,11 +1,8 @@
-import type { FlatBlock } from "../../../compute/parallel/index.ts";
+import { checkTrainedAlike, type FlatBlock, Mesh, type MeshShape } from "../../../compute/parallel/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
-import type { DeclaredModel } from "../../protocols/index.ts";
+import type { DeclaredModel, RankStepped } from "../../protocols/index.ts";
 
-/**
- * Checks that ranks which share a block have laid it out alike: else they would wait for each other for ever.
- * @throws {TroupeError} `RANKS_DIFFER` with the block and the ranks
- */
+/** Checks that ranks have laid out the blocks that they share alike, or they would wait for ever. @throws `RANKS_DIFFER` */
 export function checkAlike(models: readonly DeclaredModel[]): void {
   for (const [rank, { layouts }] of models.entries()) {
     for (const layout of layouts) {
@@ -30,4 +27,43 @@ function ranksDiffer({ name }: FlatBlock, rank: number, peer: number): TroupeErr
     hint: "let the job's model depend on its settings alone",
     fields: { block: name, rank, peer },
   });
+}
+
+/** Checks each step of a rank group for ranks that have trained differently. */
+export class AlikeSteps {
+  readonly #mesh: Mesh;
+  /** The frozen parameters of each rank, as last reported. */
+  #frozen: readonly (readonly string[])[] = [];
+
+  constructor(mesh: Partial<MeshShape>) {
+    this.#mesh = new Mesh(mesh);
+  }
+
+  /**
+   * Ranks with different frozen parameters have shards that would wait for each other for ever; ranks that split layers and have
+   * different losses have trained on different inputs.
+   * @param step - steps done, this one included; each in its turn
+   * @param ranks - in rank order
+   * @throws {TroupeError} `PARAMETER_TRAINABLE` with the first parameter and the ranks; `RANKS_DIFFER` with two ranks' losses
+   */
+  review(step: number, ranks: readonly RankStepped[]): void {
+    if (ranks.some(({ frozen }) => frozen !== undefined)) {
+      this.#frozen = ranks.map(({ frozen }, rank) => frozen ?? this.#frozen[rank] ?? []);
+      checkTrainedAlike(step - 1, new Map(this.#frozen.entries()));
+    }
+    for (const [rank, { witnessNats = [] }] of ranks.entries()) {
+      if (witnessNats.length === 0) continue;
+      const teller = this.#mesh.groupOf("tp", rank)[0] as number;
+      const told = ranks[teller]?.lossesNats ?? [];
+      const at = witnessNats.findIndex((nats, index) => !Object.is(nats, told[index]));
+      if (at < 0) continue;
+      throw new TroupeError("RANKS_DIFFER", {
+        where: "loop",
+        expected: `ranks ${teller} and ${rank}, which split the layers of one replica, to compute one loss in step ${step}`,
+        got: `${told[at]} and ${witnessNats[at]}`,
+        hint: "were their inputs drawn or chosen by rank.index? Take rank.axes.dp.index, which they share",
+        fields: { step, ranks: [teller, rank] },
+      });
+    }
+  }
 }

@@ -1,5 +1,3 @@
-export { AgreedLosses } from "./agreed-losses.ts";
-export { AgreedTraining } from "./agreed-training.ts";
 export { AnomalyReview } from "./anomaly-review.ts";
 export { BestStates, type Measured } from "./best-states.ts";
 export {
@@ -8,15 +6,17 @@ export {
   CallLog,
   FailedCall,
   type LiveCall,
+  type LoadedModel,
+  LoadedState,
+  modelClosed,
   type ProgramCall,
   type SteppedModel,
 } from "./call-log.ts";
-export { checkAlike } from "./check-alike.ts";
+export { AlikeSteps, checkAlike } from "./check-alike.ts";
 export { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
 export { Pipeline } from "./pipeline.ts";
 export { over, RunControl, type SavedState, type SaveRequest } from "./run-control.ts";
 export type { RunListener } from "./run-listener.ts";
-export { type BegunSave, type SaveReasons, Saving } from "./saving.ts";
+export { type BegunSave, type SaveReasons, Saving, sliceWriters } from "./saving.ts";
 export { type CallOrders, ScriptedCalls } from "./scripted-calls.ts";
-export { sliceWriters } from "./slice-writers.ts";
 export { type StepDone, StepReport } from "./step-report.ts";

@@ -30,15 +30,14 @@ export interface EarlyEnd {
   readonly why: EndReason;
 }
 
-/**
- * Outside control of a run while it makes steps: pause, resume, save, stop. The conductor reads it between two steps; it
- * outlives a restart of the ranks, with all requests.
- */
+/** Requests to pause, resume, save and stop a run, read between two steps; they outlive a restart of the ranks. */
 export class RunControl {
   /** Whether `losses.unweighed` was reported. */
   isUnevenReported = false;
   /** Reasons of `block.unrecorded` that were reported. */
   readonly unrecorded = new Set<string>();
+  /** Programs of `block.recorded` that were reported, as text. */
+  readonly recorded = new Set<string>();
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
   #changed = Promise.withResolvers<void>();
@@ -87,10 +86,7 @@ export class RunControl {
     return [...this.#saves];
   }
 
-  /**
-   * Saves the state after the next granted step, or if none is granted any more, the present one.
-   * @throws {TroupeError} the error of the save; `RUN_OVER`
-   */
+  /** Saves the state after the next granted step, or else the present one. @throws the error of the save; `RUN_OVER` */
   save(): Promise<SavedState> {
     if (this.#isClosed) return Promise.reject(over());
     const { promise, resolve, reject } = Promise.withResolvers<SavedState>();
@@ -99,11 +95,7 @@ export class RunControl {
     return promise;
   }
 
-  /**
-   * Grants no step until {@link resume}.
-   * @returns the number of steps made in all, once the granted ones are made
-   * @throws {TroupeError} `RUN_OVER`
-   */
+  /** Grants no step until {@link resume}. @returns the steps made in all, once the granted ones are made @throws `RUN_OVER` */
   pause(): Promise<number> {
     if (this.#isClosed || this.#isStopping) return Promise.reject(over());
     this.#isPaused = true;

@@ -1,7 +1,4 @@
-/**
- * Receives a run's progress, for those that steer it. Events report the same, and steer nothing: one may be left out, sampled
- * or renamed, and the run goes on alike.
- */
+/** Receives a run's progress to steer it by. Events report the same and steer nothing: they may be left out or sampled. */
 export interface RunListener {
   /** `step` steps are made and reviewed; the last had the loss `lossNats`, and took `durationMs`. */
   stepMade(step: number, lossNats: number, durationMs: number): void;

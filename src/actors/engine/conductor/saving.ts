@@ -12,6 +12,7 @@ import type {
   CheckpointerProtocol,
   DeclaredModel,
   PartPlan,
+  RankGroup,
   SavePlan,
   SavingRules,
   SliceWriter,
@@ -27,7 +28,7 @@ import type { RunListener } from "./run-listener.ts";
 export interface SavingOptions {
   readonly rules: SavingRules;
   readonly checkpointer: ActorRef<CheckpointerProtocol>;
-  /** The writer of each rank's share, by rank; the checkpointer writes everything without any. */
+  /** By {@link sliceWriters}; the checkpointer writes everything without any. */
   readonly writers: readonly SliceWriter[];
   readonly generation: number;
   /** The longest time of one save. */
@@ -97,10 +98,7 @@ export class Saving {
   /** The step after which the run ends, if earlier than planned. */
   #lastStep = Number.POSITIVE_INFINITY;
 
-  /**
-   * @param models - the model that each rank has declared, in rank order
-   * @throws {TroupeError} `CHECKPOINT_STAGING` if a save would copy more than allowed
-   */
+  /** @param models - in rank order @throws {TroupeError} `CHECKPOINT_STAGING` if a save would copy more than allowed */
   constructor(models: readonly DeclaredModel[], options: SavingOptions) {
     this.#options = options;
     this.#parts = models.map(({ saved }) => saved);
@@ -250,8 +248,15 @@ export class Saving {
   #newPlan(): SavePlan {
     const plan = planSave(this.#parts, this.#parameters);
     const { maxStagedBytes } = this.#options.rules;
-    if (plan.stagedBytes > maxStagedBytes) throw tooMuch(plan.stagedBytes, maxStagedBytes);
-    return plan;
+    const { stagedBytes } = plan;
+    if (stagedBytes <= maxStagedBytes) return plan;
+    throw new TroupeError("CHECKPOINT_STAGING", {
+      where: "checkpoint",
+      expected: `a save to copy at most ${maxStagedBytes} bytes`,
+      got: `${stagedBytes}, the state of this model`,
+      hint: "raise the bound to that, or give none",
+      fields: { stagedBytes, maxStagedBytes },
+    });
   }
 
   #planAt(step: number): SavePlan {
@@ -308,12 +313,16 @@ export class Saving {
   }
 }
 
-function tooMuch(stagedBytes: number, maxStagedBytes: number): TroupeError {
-  return new TroupeError("CHECKPOINT_STAGING", {
-    where: "checkpoint",
-    expected: `a save to copy at most ${maxStagedBytes} bytes`,
-    got: `${stagedBytes}, the state of this model`,
-    hint: "raise the bound to that, or give none",
-    fields: { stagedBytes, maxStagedBytes },
-  });
+/** The writers of the ranks' shares, by rank, if all find the checkpointer's mark in the run's folder or may write elsewhere. */
+export async function sliceWriters(
+  { writers }: Pick<RankGroup, "writers">,
+  { checkpointer, generation, rules, deadlineMs }: Omit<SavingOptions, "writers">,
+): Promise<readonly SliceWriter[]> {
+  if (writers.length === 0) return [];
+  for (const writer of writers) writer.tell("begin", { generation });
+  const { mark } = await checkpointer.ask("mark", {}, { deadlineMs });
+  if (mark === undefined) return [];
+  const seen = await Promise.all(writers.map((writer) => writer.ask("sees", { mark }, { deadlineMs })));
+  if (!rules.mayBeApart && !seen.every(({ sees }) => sees)) return [];
+  return writers.map((ref, rank) => ({ ref, isApart: seen[rank]?.sees !== true }));
 }

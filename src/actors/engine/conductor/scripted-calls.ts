@@ -1,11 +1,21 @@
-import { MASTER, type Piece } from "../../../compute/parallel/index.ts";
-import { attach, hold, scope, shareRef, type TensorRef } from "../../../compute/tensor/index.ts";
+import { MASTER, wordsOf } from "../../../compute/parallel/index.ts";
+import {
+  attach,
+  hold,
+  numelOf,
+  shareRef,
+  type Tensor,
+  type TensorRef,
+} from "../../../compute/tensor/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { LOSS } from "../../../job/index.ts";
 import { attachBatch, mapBatch, type Rows } from "../../../library/data/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
 import { type InspectionRequest, matchesName } from "../../inspect/index.ts";
 import {
   type CheckpointerProtocol,
+  type HeldWeights,
+  type InitialState,
   type ProgramOrder,
   type RankAccumulated,
   type RankGroup,
@@ -17,8 +27,9 @@ import {
   splitOf,
   type UpdateOrder,
 } from "../../protocols/index.ts";
+import { pieceOf } from "../../state/saving/index.ts";
 import type { Broadcast } from "../relay/index.ts";
-import { type CallReader, FailedCall, type LiveCall } from "./call-log.ts";
+import { type CallLog, type CallReader, FailedCall, type LiveCall, LoadedState } from "./call-log.ts";
 import { accumulatedIn, type CallOfProgram, requestsOf } from "./call-orders.ts";
 import type { EvaluatedLoss } from "./evaluation.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -29,6 +40,7 @@ type Own = readonly Partial<UpdateOrder>[] | undefined;
 
 /** The parts of a conductor that a script's calls use. */
 export interface CallOrders {
+  readonly calls: CallLog;
   readonly plan: RankPlan;
   readonly group: RankGroup;
   readonly all: Broadcast;
@@ -43,12 +55,10 @@ export interface CallOrders {
   entriesAt(step: number): readonly StateEntry[];
   /** Saves the state after `step` updates, with none under way. */
   saveNow(step: number, reasons: SaveReasons): Promise<BegunSave | undefined>;
+  /** Finds the state in a folder. @throws {TroupeError} if it is not the model's */
+  load(folder: string): Promise<InitialState>;
   evaluate(step: number, onLoss: (split: string, loss: EvaluatedLoss) => void): Promise<void>;
-  /**
-   * Grants the update of a step.
-   * @param ask - orders it of all ranks, with each rank's own part
-   * @param onUpdated - receives its report and its loss in nats
-   */
+  /** Grants the update of a step; `ask` orders it of all ranks, `onUpdated` receives its report and its loss in nats. */
   update(
     requests: readonly InspectionRequest[],
     ask: (own: Own) => Promise<RankStepped[]>,
@@ -99,6 +109,10 @@ export class ScriptedCalls {
         return this.#evaluate(call);
       case "parameters":
         return call.answer(await this.#parameters(call.in.pattern));
+      case "weights":
+        return call.answer(await this.#weights());
+      case "load":
+        return this.#load(call);
       case "save":
         return this.#save(call);
     }
@@ -198,29 +212,62 @@ export class ScriptedCalls {
     else if (saved?.kind === "failed") call.refuse(saved.error);
   }
 
-  /** Reads the masters of the present state from its copy in memory, which is made now unless it is there. */
   async #parameters(pattern: string): Promise<Rows> {
+    const isWanted = ({ parameter, dtype }: StateEntry) =>
+      dtype === undefined && matchesName(parameter, pattern);
+    const { tensors } = await this.#read(isWanted);
+    const read = Object.entries(tensors).map(([name, { shape, values }]) => {
+      const value = hold(() => values.view(shape));
+      values.dispose();
+      return [name, value] as const;
+    });
+    return Object.fromEntries(read);
+  }
+
+  #weights(): Promise<HeldWeights<Tensor>> {
+    return this.#read(() => true);
+  }
+
+  /** Reads masters of the present state from its copy in memory, which is made now unless it is there. */
+  async #read(isWanted: (entry: StateEntry) => boolean): Promise<HeldWeights<Tensor>> {
     const { step, deadlineMs } = this.#orders;
     const checkpointer = this.#orders.checkpointer as ActorRef<CheckpointerProtocol>;
-    const { state } = await checkpointer.ask("kept", {}, { deadlineMs });
-    if (state?.step !== step)
+    const kept = async () => (await checkpointer.ask("kept", {}, { deadlineMs })).state;
+    let state = await kept();
+    if (state?.step !== step) {
       await (await this.#orders.saveNow(step, { isRead: true, isPresent: true }))?.outcome;
-    const entries = this.#orders
-      .entriesAt(step)
-      .filter(({ kind, parameter }) => kind === MASTER && matchesName(parameter, pattern));
-    const wanted = entries.map(({ kind, parameter: name, shape }) => {
-      const numel = shape.reduce((product, size) => product * size, 1);
-      const parameter = { name, shape, numel, offset: 0 } as Piece["parameter"];
-      return { kind, pieces: [{ parameter, parameterBegin: 0, rangeBegin: 0, numel }] };
+      state = await kept();
+    }
+    const entries = this.#orders.entriesAt(step).filter((entry) => entry.kind === MASTER && isWanted(entry));
+    const wanted = entries.map(({ kind, parameter, shape, dtype }) => {
+      const numel = dtype === undefined ? numelOf(shape) : wordsOf({ shape, dtype });
+      return { kind, pieces: [pieceOf(parameter, shape, numel)] };
     });
     const { values } = await checkpointer.ask("restore", { step, wanted, owner: "" }, { deadlineMs });
     const read = entries.map(({ parameter, shape }, index) => {
-      const kept = hold(() => attach(values[index]?.[0] as TensorRef));
-      const value = hold(() => scope(() => kept.clone().view(shape)));
-      kept.dispose();
-      return [parameter, value] as const;
+      const held = hold(() => attach(values[index]?.[0] as TensorRef));
+      const own = hold(() => held.clone());
+      held.dispose();
+      return [parameter, { shape, values: own }] as const;
     });
-    return Object.fromEntries(read);
+    return { step, progress: state?.progress ?? { numUpdates: step }, tensors: Object.fromEntries(read) };
+  }
+
+  /** Ends this generation: the next begins with the loaded state, which counts as made by a step. */
+  async #load(call: CallOf<"load">): Promise<void> {
+    const { step, calls } = this.#orders;
+    const { folder } = call.in;
+    let initial: InitialState;
+    try {
+      initial = await this.#orders.load(folder);
+    } catch (error) {
+      if (!calls.isOpen(call)) throw gone(folder, step, error);
+      // Nothing was done for it.
+      calls.refuse(call, error);
+      this.#reader.step = step;
+      return;
+    }
+    throw new LoadedState(call, { ...initial, step: step + 1 } as InitialState);
   }
 
   /** Gives the feeder the batch of a call. */
@@ -246,5 +293,16 @@ export class ScriptedCalls {
 function ofCall<T>(call: LiveCall, work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     throw new FailedCall(call, error);
+  });
+}
+
+/** The error of a state that must be loaded again, and cannot be. */
+function gone(folder: string, step: number, cause: unknown): TroupeError {
+  return new TroupeError("CALLS_LOST", {
+    where: "model",
+    expected: `to load ${folder} again, as after step ${step}`,
+    got: `"${(cause as Error).message}"`,
+    hint: "a rank has died since then, and the state that was loaded is kept there alone",
+    cause,
   });
 }

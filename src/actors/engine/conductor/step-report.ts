@@ -8,7 +8,7 @@ import {
   summarizeTensors,
 } from "../../inspect/index.ts";
 import type { DeclaredModel, MetricSum, RankStepped, StepUpdated } from "../../protocols/index.ts";
-import { measureStep } from "./measure-step.ts";
+import { sumOfCounted } from "./evaluation.ts";
 import type { RunListener } from "./run-listener.ts";
 
 /** The results of a step, and the requests that it was inspected for. */
@@ -43,11 +43,7 @@ export class StepReport {
     this.#doneAtMs = atMs;
   }
 
-  /**
-   * Emits the events of a step and answers its inspection requests.
-   * @param step - steps done, this one included
-   * @returns its loss, mean over all ranks
-   */
+  /** Emits the events of a step and answers its inspection requests. @returns its loss, mean over all ranks */
   emit(
     step: number,
     { ranks, shards, requests, atMs }: StepDone,
@@ -56,7 +52,8 @@ export class StepReport {
     const { emit, listener, inspections, memoryEverySteps } = this.#options;
     const durationMs = atMs - this.#doneAtMs;
     this.#doneAtMs = atMs;
-    const lossNats = meanLoss(ranks);
+    // Rank after rank: the order in which one rank would accumulate the micro-batches.
+    const lossNats = sum(ranks.flatMap((rank) => rank.lossesNats)) / numCountedIn(ranks);
     const residentBytes = this.#options.residentBytes();
     const measured = { ...measureStep(ranks, shards, durationMs), residentBytes };
     listener.stepMade(step, lossNats, durationMs);
@@ -94,7 +91,34 @@ export class StepReport {
   }
 }
 
+/** Joins the ranks' and shards' measurements of a step that ended `durationMs` after the one before, or an evaluation. */
+function measureStep(ranks: readonly RankStepped[], shards: readonly StepUpdated[], durationMs: number) {
+  const numSamples = sum(ranks.map((rank) => rank.numSamples));
+  const numTokens = sumOfCounted(ranks.map((rank) => rank.numTokens));
+  const exposedMs = mean(ranks.map(({ waits }) => waits.exposedMs));
+  const gatherMs = mean(ranks.map(({ waits }) => waits.gatherMs));
+  const reduceMs = mean(shards.map((shard) => shard.reduceMs));
+  const communicationMs = gatherMs + reduceMs;
+  return {
+    learningRate: ranks[0]?.learningRate ?? 0,
+    gradientNorm: shards[0]?.gradientNorm ?? Number.NaN,
+    skipped: shards[0]?.skipped ?? false,
+    ...(shards[0]?.lossScale === undefined ? {} : { lossScale: shards[0].lossScale }),
+    numSamples,
+    samplesPerSecond: (numSamples * 1000) / durationMs,
+    ...(numTokens === undefined ? {} : { numTokens, tokensPerSecond: (numTokens * 1000) / durationMs }),
+    durationMs,
+    overlap: communicationMs === 0 ? 1 : Math.max(0, 1 - exposedMs / communicationMs),
+    exposedMs,
+    gatherMs,
+    reduceMs,
+    updateMs: mean(shards.map((shard) => shard.updateMs)),
+    dataMs: mean(ranks.map(({ waits }) => waits.dataMs)),
+  };
+}
+
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+const mean = (values: readonly number[]) => sum(values) / values.length;
 
 /** The names of trained parameters without a gradient in any loss, if the ranks report gradients. */
 function unusedIn(ranks: readonly RankStepped[], parameters: readonly string[]): readonly string[] {
@@ -103,18 +127,13 @@ function unusedIn(ranks: readonly RankStepped[], parameters: readonly string[]):
   return parameters.filter((name) => !used.has(name));
 }
 
-/** Mean over micro-batches, rank after rank: the order in which one rank would accumulate them. */
-function meanLoss(ranks: readonly RankStepped[]): number {
-  return sum(ranks.flatMap((rank) => rank.lossesNats)) / numCountedIn(ranks);
-}
-
 /** The number of micro-batches that losses are means over. */
 function numCountedIn(ranks: readonly RankStepped[]): number {
   const counted = ranks.filter(({ lossesNats }) => lossesNats.length > 0);
   return sum(counted.map(({ lossesNats, numCountedBatches }) => numCountedBatches ?? lossesNats.length));
 }
 
-/** The same of each named loss; undefined where losses have no names. */
+/** The mean of each named loss; undefined where losses have no names. */
 function meanLosses(ranks: readonly RankStepped[]): Readonly<Record<string, number>> | undefined {
   const named = ranks.flatMap(({ namedLosses }) => namedLosses);
   const [first] = named;

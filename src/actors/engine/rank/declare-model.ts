@@ -37,10 +37,7 @@ export function spreadModel(
   return parallel.planBlocks(model, { zero, recompute, mesh, rank, region, ...(stages && { stages }) });
 }
 
-/**
- * @returns the tensor plan of a job's model: the job's, else the model's
- * @throws {TroupeError} `TENSOR_PLAN` if there is none, or it has no rule: each rank would train the same model
- */
+/** @returns the job's tensor plan, else the model's @throws {TroupeError} `TENSOR_PLAN` if there is none, or it has no rule */
 export function tensorPlanOf(job: Job, model: Module, config: JobConfig): TensorPlan {
   const plan = job.tensorPlan?.(config) ?? (model as { readonly tensorPlan?: TensorPlan }).tensorPlan;
   if (plan !== undefined && Object.keys(plan).length > 0) return plan;

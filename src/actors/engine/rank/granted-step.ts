@@ -242,12 +242,15 @@ export class GrantedStep implements Disposable {
     const counted = this.#counted !== this.numMicroBatches && { numCountedBatches: this.#counted };
     const found = engine.takeUnrecorded();
     const unrecorded = found.length > 0 && { unrecorded: found };
+    const made = engine.takePrograms();
+    const programs = made.length > 0 && { programs: made };
     return {
       ...losses,
       ...counted,
       ...this.#training,
       ...use,
       ...unrecorded,
+      ...programs,
       learningRate,
       durationMs,
       waits,
@@ -313,10 +316,7 @@ export class GrantedStep implements Disposable {
     return { factor: this.#order.rateFactor, rate: this.#update.learningRate };
   }
 
-  /**
-   * Scales recorded gradients to the step's loss, the mean over all micro-batches; the first of tensor-parallel neighbours
-   * reports for all.
-   */
+  /** Scales recorded gradients to the step's loss; the first of tensor-parallel neighbours reports for all. */
   #ofStepLoss(recorded: readonly RecordedTensor[]): RecordedTensor[] {
     const { plan, reportsLosses, shard } = this.#runner;
     if (!reportsLosses) return [];

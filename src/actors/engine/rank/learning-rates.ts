@@ -21,18 +21,12 @@ export class LearningRates {
     this.#schedules = schedulesOf(job, optimizers, config, facts);
   }
 
-  /**
-   * @param update - counted from 1, without skipped steps
-   * @returns the first optimizer's rate, before its groups' factors: the rate in a step's report
-   */
+  /** @returns the first optimizer's rate before its groups' factors, as reported @param update - from 1, without skipped steps */
   reported(update: number, change: RateChange = {}): number {
     return this.#rateOf(0, update, change);
   }
 
-  /**
-   * @param update - counted from 1, without skipped steps
-   * @returns the rate of every group of every optimizer, in order
-   */
+  /** @returns the rate of every group of every optimizer, in order @param update - counted from 1, without skipped steps */
   ofGroups(update: number, change: RateChange = {}): number[] {
     return this.#optimizers.flatMap(({ groups }, index) => {
       const rate = this.#rateOf(index, update, change);

@@ -1,23 +1,30 @@
 import { evaluating, type Module, wrapForward } from "../../../compute/nn/index.ts";
-import { scope, Tensor } from "../../../compute/tensor/index.ts";
+import { hold, moveRef, scope, Tensor } from "../../../compute/tensor/index.ts";
+import { describeValue, TroupeError } from "../../../errors/index.ts";
 import { valuesOf } from "../../../job/index.ts";
 import { disposeBatch, type Rows, type Tokenizer, tokenizerFromSpec } from "../../../library/data/index.ts";
 import { type GeneratedText, type GenerativeModel, generateTexts } from "../../../library/models/index.ts";
-import type { BatchRequest, EvaluatedBatch, RankEvaluated, RankProtocol } from "../../protocols/index.ts";
+import type { Pending } from "../../../runtime/index.ts";
+import {
+  type BatchRequest,
+  type EvaluatedBatch,
+  type RankEvaluated,
+  type RankProtocol,
+  type RowRefs,
+  sentTo,
+} from "../../protocols/index.ts";
 import type { WeighedBatch } from "./batch-source.ts";
 import type { ModelRunner } from "./model-runner.ts";
-import { PredictionLink } from "./prediction-link.ts";
 
 /** Work of a rank's model besides training: evaluation, prediction, samples. */
 export class ModelReadings {
   readonly #runner: ModelRunner;
-  readonly #predictions: PredictionLink;
+  /** Predictions on their way to the feeder. */
+  readonly #underWay: Pending<Record<string, never>>[] = [];
   #tokenizer: Tokenizer | undefined;
 
   constructor(runner: ModelRunner) {
-    const { context, feeder, plan } = runner;
     this.#runner = runner;
-    this.#predictions = new PredictionLink(context, feeder, plan.execution.deadlineMs);
   }
 
   /** Held-out loss of this replica's share of the batches: every `dp`-th. */
@@ -39,10 +46,7 @@ export class ModelReadings {
     return { batches };
   }
 
-  /**
-   * Sends the rows of a program for this replica's share of the batches.
-   * @param isWithin - whether the step is under way
-   */
+  /** Sends the rows of a program for this replica's share of the batches. @param isWithin - whether the step is under way */
   call(
     { step, program, args, requests }: RankProtocol["call"]["in"],
     isWithin: boolean,
@@ -77,19 +81,31 @@ export class ModelReadings {
         disposeBatch(fetched.batch);
       }
     });
-    this.#predictions.settle();
+    for (const arrived of this.#underWay.splice(0)) this.#runner.context.wait(arrived);
   }
 
-  /**
-   * @param by - the job's function
-   * @param request - the one whose rows are sent; undefined to only compute along
-   */
+  /** @param by - the job's function @param request - the one whose rows are sent; undefined to only compute along */
   #send(by: string, pass: string, predict: () => Rows, request: BatchRequest | undefined): void {
     scope(() => {
       const rows = this.#throughChunks(pass, predict);
       if (rows !== undefined && this.#runner.reportsLosses && request !== undefined)
-        this.#predictions.send(by, this.#runner.model.randomness.step, request, rows);
+        this.#sendRows(by, request, rows);
     });
+  }
+
+  /** @throws {TroupeError} `PREDICTIONS` unless they are tensors by name, with one row for each of the batch's samples */
+  #sendRows(by: string, { split, position, numSamples }: BatchRequest, rows: Rows): void {
+    const { context, feeder, plan, model } = this.#runner;
+    if (rows instanceof Tensor) throw refuse(by, "rows by name, as in { logits }", "a Tensor");
+    const refs: [string, RowRefs[string]][] = Object.entries(rows).map(([name, tensor]) => {
+      checkRows(by, name, tensor, numSamples);
+      // A row may be a part of the batch, or of a tensor that the model keeps.
+      const copy = hold(() => tensor.detach().clone());
+      return [name, moveRef(copy, sentTo(feeder))];
+    });
+    const part = { step: model.randomness.step, split, position, rows: Object.fromEntries(refs) };
+    const { deadlineMs } = plan.execution;
+    this.#underWay.push(context.request(feeder, "predicted", part, { deadlineMs }));
   }
 
   sample(step: number): { text: string } {
@@ -108,10 +124,7 @@ export class ModelReadings {
     }
   }
 
-  /**
-   * Texts for this replica's share of the prompts.
-   * @param isWithin - whether the step is under way
-   */
+  /** Texts for this replica's share of the prompts. @param isWithin - whether the step is under way */
   generate(
     { step, call, prompts, options }: RankProtocol["generate"]["in"],
     isWithin: boolean,
@@ -151,11 +164,7 @@ export class ModelReadings {
     });
   }
 
-  /**
-   * Runs a forward through all chunks without recording.
-   * @param pass - a name that all stages give it
-   * @returns the result of `body` on the last stage, undefined on the others
-   */
+  /** Runs a forward through all chunks, unrecorded, as `pass` on all stages. @returns the result, on the last stage alone */
   #throughChunks<R>(pass: string, body: () => R): R | undefined {
     const { engine, stages, plan } = this.#runner;
     let result: R | undefined;
@@ -179,4 +188,21 @@ function passOf(
   { split, position }: BatchRequest,
 ): string {
   return `${work} ${step} ${split} ${position}`;
+}
+
+function checkRows(by: string, name: string, tensor: unknown, numSamples: number): void {
+  if (!(tensor instanceof Tensor)) throw refuse(by, `"${name}" to be a tensor`, describeValue(tensor));
+  const { shape } = tensor;
+  if (shape[0] === numSamples) return;
+  throw new TroupeError("PREDICTIONS", {
+    where: by,
+    expected: `"${name}" to have a row for each of ${numSamples} samples`,
+    got: `shape [${shape}]`,
+    hint: "keep the batch's samples in dim 0",
+    fields: { name, numSamples, shape: [...shape] },
+  });
+}
+
+function refuse(by: string, expected: string, got: string): TroupeError {
+  return new TroupeError("PREDICTIONS", { where: by, expected, got, fields: { got } });
 }

@@ -8,21 +8,19 @@ import {
   pagedBlocks,
   pipelineSchedule,
 } from "../../../compute/parallel/index.ts";
-import { attach, type Device } from "../../../compute/tensor/index.ts";
+import { attach, type Device, setInvariant } from "../../../compute/tensor/index.ts";
 import type { Job } from "../../../job/index.ts";
-import { microBatchesAt, type TensorBatch } from "../../../library/data/index.ts";
+import { microBatchesAt } from "../../../library/data/index.ts";
 import type { ActorContext, ActorRef } from "../../../runtime/index.ts";
 import { reportActivity } from "../../inspect/index.ts";
 import {
-  type BatchRequest,
-  type DeclaredModel,
   type RankInit,
   type RankPlan,
   type RankProtocol,
   recipientName,
+  type ShardPlan,
 } from "../../protocols/index.ts";
 import { BatchSource } from "./batch-source.ts";
-import { planShard } from "./plan-shard.ts";
 import { RankModel } from "./rank-model.ts";
 import { ReachedActors } from "./reached-actors.ts";
 import { type Gather, ShardLink } from "./shard-link.ts";
@@ -63,6 +61,7 @@ export class ModelRunner {
     const reader = { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp };
     const device = devices[rank] as Device;
     const dealing = { ...plan.training, replica: this.place.dp };
+    setInvariant(plan.precision.invariant);
     this.batches = new BatchSource(context, feeder, dealing, { ...reader, deadlineMs, device });
     const { memory } = context.board.collective;
     this.model = new RankModel(job, plan, rank, this.batches, memory, new ReachedActors(context));
@@ -78,16 +77,11 @@ export class ModelRunner {
     return recipientName(this.context.self.address);
   }
 
-  get declared(): DeclaredModel {
-    return this.model.declared;
-  }
-
   /** Makes the shard lay the state out and binds the model to it. */
   async prepare(): Promise<Record<string, never>> {
     const { deadlineMs } = this.plan.execution;
-    const { blocks, optimizers, module } = this.model;
-    const shardPlan = planShard(this.plan, this.rank, this.#name, blocks, optimizers);
-    const { fulls } = await this.shard.ref.ask("prepare", shardPlan, { deadlineMs });
+    const { module } = this.model;
+    const { fulls } = await this.shard.ref.ask("prepare", this.#shardPlan(), { deadlineMs });
     this.engine.bind(fulls.map(attach));
     const transient = [...module.namedBuffers().values()].filter(({ persistent }) => !persistent);
     await loadInitializers(transient.map(({ init }) => init));
@@ -95,10 +89,36 @@ export class ModelRunner {
     return {};
   }
 
-  /**
-   * Begins work on the parameters of `step` updates.
-   * @param pass - "step", "evaluate", ...: passes of one name need the same blocks in the same order
-   */
+  #shardPlan(): ShardPlan {
+    const { groups, execution, precision, training, anomalies, telemetry, initial, generation } = this.plan;
+    const { blocks, optimizers } = this.model;
+    const rounding = precision.rounding === "stochastic" ? { seed: training.seed } : undefined;
+    const { optimizer, parameters } = this.plan.offload;
+    const mesh = new Mesh(this.plan.layout.mesh);
+    const modelParallel = mesh.groupOf("mp", this.rank);
+    const together = [...new Set([...modelParallel, ...mesh.groupOf("ep", this.rank)])];
+    const windowBytes = execution.prefetchBytes;
+    return {
+      layouts: blocks.layouts,
+      optimizers: optimizers.map((spec) => ({ ...spec, rounding })),
+      peers: { groups, replicas: mesh.groupOf("dp", this.rank), modelParallel, together },
+      execution,
+      precision,
+      training,
+      numMicroBatches: training.accumulation * mesh.shape.dp,
+      anomalies,
+      offload: {
+        optimizer,
+        parameters: parameters && { ...parameters, blocks: pagedBlocks(blocks), windowBytes },
+      },
+      telemetry,
+      initial,
+      generation,
+      reader: this.#name,
+    };
+  }
+
+  /** Begins work on the parameters of `step` updates; passes of one name need the same blocks in the same order. */
   begin(step: number, pass: string): void {
     this.context.board.set(pass, "", step);
     this.model.randomness.step = step;
@@ -145,15 +165,6 @@ export class ModelRunner {
     this.begin(step, "evaluate");
     return this.evaluateBody(body);
   }
-
-  /** @returns samples of any split; the caller's to dispose */
-  read(request: BatchRequest): TensorBatch {
-    return this.batches.fetch(request).batch;
-  }
-
-  leave(): void {
-    this.model[Symbol.dispose]();
-  }
 }
 
 function shardLinkOf(
@@ -165,7 +176,7 @@ function shardLinkOf(
   return new ShardLink(context, shard, {
     deadlineMs: execution.deadlineMs,
     trace: telemetry.trace,
-    paged: offload.parameters === undefined ? [] : pagedBlocks(blocks),
+    paged: new Set(offload.parameters === undefined ? [] : pagedBlocks(blocks)),
     // There is one line, and the groups' collectives have it if there are any: there the ranks wait for each other.
     line: groups.isEmpty ? context.board.collective : undefined,
   });

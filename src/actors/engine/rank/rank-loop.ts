@@ -52,10 +52,7 @@ interface Owed {
   readonly stepped: RankStepped;
 }
 
-/**
- * Runs a job's training loop in a rank's thread, from the first step to the last: the loop blocks for the conductor's next
- * order, and answers requests between two steps.
- */
+/** Runs a job's training loop in a rank's thread: it blocks for the conductor's orders, and answers requests between steps. */
 export class RankLoop extends MeshRank implements RankContext {
   readonly #runner: ModelRunner;
   readonly #readings: ModelReadings;
@@ -80,14 +77,11 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#numSteps = runner.plan.initial.step;
   }
 
-  /**
-   * Runs the loop to its end. An error that it throws answers its present order, or the next to come.
-   * @param isLive - whether it makes a script's calls instead of the job's steps
-   */
+  /** Runs the loop, or a live model's calls, to its end. An error that it throws answers its present order, or the next. */
   run(isLive: boolean): void {
     try {
       this.#receive(["ready"]).reply({});
-      checkReturned(isLive ? this.#makeCalls() : this.#loop());
+      checkReturned(this.#loop(isLive));
       this.#leave();
     } catch (error) {
       this.#noteModule(error);
@@ -99,19 +93,16 @@ export class RankLoop extends MeshRank implements RankContext {
     }
   }
 
-  /** The job's own loop; the default loop trains the job's loss of all micro-batches in each step. */
-  #loop(): unknown {
+  /** The job's own loop, or the default one: a step trains all micro-batches of the job, or a live model's calls. */
+  #loop(isLive: boolean): unknown {
     using _ = directOutput();
     const { job } = this.#runner;
-    if (job.loop !== undefined) return job.loop(this);
-    for (const _ of this.steps()) this.trainStep((batch) => job.loss(this.model, batch, this));
+    if (job.loop !== undefined && !isLive) return job.loop(this);
+    for (const _ of this.steps()) {
+      if (isLive) this.#makeCalledStep();
+      else this.trainStep((batch) => job.loss(this.model, batch, this));
+    }
     return undefined;
-  }
-
-  /** The loop of a live model: each step is what the script accumulates. */
-  #makeCalls(): void {
-    using _ = directOutput();
-    for (const _ of this.steps()) this.#makeCalledStep();
   }
 
   #makeCalledStep(): void {
@@ -171,10 +162,7 @@ export class RankLoop extends MeshRank implements RankContext {
     });
   }
 
-  /**
-   * Ends the loop's work when it has returned. Steps that are still granted are not made; inspections are answered with the
-   * present state.
-   */
+  /** Ends the work of a loop that has returned: granted steps are not made, inspections answered with the present state. */
   #leave(): void {
     this.#isOver = true;
     const granted = this.#granted;
@@ -305,7 +293,7 @@ export class RankLoop extends MeshRank implements RankContext {
     ranges: Iterable<{ readonly position: number; readonly numSamples: number }>,
   ): Generator<TensorBatch> {
     for (const range of ranges) {
-      const batch = this.#runner.read({ split, ...range });
+      const { batch } = this.#runner.batches.fetch({ split, ...range });
       try {
         using _ = new OpenScope();
         yield batch;
@@ -316,25 +304,15 @@ export class RankLoop extends MeshRank implements RankContext {
   }
 
   save({ as, metric }: SaveName = {}): void {
+    const refuse = (expected: string, hint: string) =>
+      new TroupeError("OPTION", { where: "rank.save", expected, got: "none", hint });
     if (!this.#runner.plan.isSaved)
-      throw new TroupeError("OPTION", {
-        where: "rank.save",
-        expected: "a folder to save to",
-        got: "none",
-        hint: "--checkpoint DIR, or checkpoint of Runtime.spawn",
-      });
+      throw refuse("a folder to save to", "--checkpoint DIR, or checkpoint of Runtime.spawn");
     if (as !== undefined) checkStateName("rank.save", as);
     if (metric !== undefined && as === undefined)
-      throw new TroupeError("OPTION", {
-        where: "rank.save",
-        expected: "a name for the state that has a metric",
-        got: "none",
-        hint: 'rank.save({ as: "best", metric })',
-      });
-    this.#receive(["wanted"]).reply({
-      step: this.#numSteps,
-      ...(as !== undefined && { named: { as, metric } }),
-    });
+      throw refuse("a name for the state that has a metric", 'rank.save({ as: "best", metric })');
+    const named = as !== undefined && { named: { as, metric } };
+    this.#receive(["wanted"]).reply({ step: this.#numSteps, ...named });
     this.#receive(["heard"]);
   }
 

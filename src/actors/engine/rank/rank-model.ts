@@ -4,10 +4,10 @@ import { type BlockPlan, Mesh } from "../../../compute/parallel/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type Job, type Losses, modelOf, optimizersOf, runProgram, weighLosses } from "../../../job/index.ts";
 import { disposeBatch, type Rows, type TensorBatch } from "../../../library/data/index.ts";
-import type { DeclaredModel, RankPlan } from "../../protocols/index.ts";
+import { type DeclaredModel, progressIn, type RankPlan } from "../../protocols/index.ts";
 import type { BatchSource } from "./batch-source.ts";
 import { spreadModel, tensorPlanOf } from "./declare-model.ts";
-import { HeldTensors } from "./held-tensors.ts";
+import { noteHeldTensors } from "./held-tensors.ts";
 import { LearningRates } from "./learning-rates.ts";
 import { MeshRank } from "./mesh-rank.ts";
 import { RankGroups } from "./rank-groups.ts";
@@ -29,9 +29,10 @@ export class RankModel implements Disposable {
   readonly blocks: BlockPlan;
   /** The parameters that steps train. */
   readonly training: StepTraining;
+  /** @throws {TroupeError} `MODULE_STATE` for a tensor of its own that has changed since it was built */
+  readonly checkUnchanged: () => void;
   readonly #job: Job;
   readonly #plan: RankPlan;
-  readonly #held: HeldTensors;
   /** The rank as a loss function sees it. */
   readonly #self: MeshRank;
 
@@ -54,12 +55,14 @@ export class RankModel implements Disposable {
     this.#plan = plan;
     const { config, facts } = plan.job;
     this.module = modelOf(job, config, facts);
-    this.#held = new HeldTensors(this.module);
+    this.checkUnchanged = noteHeldTensors(this.module);
     this.randomness = new Randomness(plan.training.seed);
     this.randomness.step = plan.initial.step;
     bindRandomness(this.module, this.randomness);
     this.optimizers = optimizersOf(job, this.module, config);
     this.rates = new LearningRates(job, this.optimizers, config, facts);
+    if (plan.initial.isFrozen === true)
+      for (const parameter of this.module.parameters()) parameter.trainable = false;
     const { deadlineMs, devices, recompute } = plan.execution;
     const options = { generation: plan.generation, deadlineMs, devices, status };
     this.groups = new RankGroups(plan.groups, plan.layout.mesh, rank, options);
@@ -73,7 +76,7 @@ export class RankModel implements Disposable {
       mesh,
       rank,
     });
-    const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
+    const progress = progressIn(plan.initial);
     this.training = new StepTraining(this.module, this.blocks.layouts, rank, this.optimizers, progress);
   }
 
@@ -96,11 +99,6 @@ export class RankModel implements Disposable {
   /** Runs one of the job's programs on a batch, with the present parameters. */
   run(program: string, batch: TensorBatch, args: unknown): Losses | Rows {
     return runProgram(this.#job, program, this.module, batch, args, this.#self);
-  }
-
-  /** @throws {TroupeError} `MODULE_STATE` for a tensor of its own that has changed since it was built */
-  checkUnchanged(): void {
-    this.#held.checkUnchanged();
   }
 
   /** Leaves its groups, and releases its own tensors. */

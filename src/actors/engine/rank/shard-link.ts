@@ -19,14 +19,22 @@ export interface Gather {
   readonly answer: Pending<Gathered>;
 }
 
+/** Options of {@link ShardLink}. */
+export interface ShardLinkOptions {
+  readonly deadlineMs: number;
+  /** Whether to report when the computation of each block goes on. */
+  readonly trace: boolean;
+  /** Blocks whose parameters have memory only while pinned. */
+  readonly paged: ReadonlySet<number>;
+  /** Shows gathers and reductions to others. */
+  readonly line: CollectiveLine | undefined;
+}
+
 /** An engine's access to the shard: messages, and blocking waits that are counted as exposed communication. */
 export class ShardLink implements ShardPort<Gather> {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">;
   readonly ref: ActorRef<ShardProtocol>;
-  readonly #deadline: { readonly deadlineMs: number };
-  readonly #trace: boolean;
-  readonly #paged: ReadonlySet<number>;
-  readonly #line: CollectiveLine | undefined;
+  readonly #options: ShardLinkOptions;
   #numGathers = 0;
   #numReductions = 0;
   #step = 0;
@@ -34,31 +42,14 @@ export class ShardLink implements ShardPort<Gather> {
   #exposedMs = 0;
   #progress: OptimizerProgress = { numUpdates: 0 };
 
-  /**
-   * @param options - `trace`: whether to report when the computation of each block goes on. `paged`: the blocks whose
-   * parameters have memory only while pinned. `line`: where gathers and reductions are reported for others to read
-   */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">,
     ref: ActorRef<ShardProtocol>,
-    {
-      deadlineMs,
-      trace,
-      paged,
-      line,
-    }: {
-      readonly deadlineMs: number;
-      readonly trace: boolean;
-      readonly paged: readonly number[];
-      readonly line: CollectiveLine | undefined;
-    },
+    options: ShardLinkOptions,
   ) {
     this.#context = context;
     this.ref = ref;
-    this.#deadline = { deadlineMs };
-    this.#trace = trace;
-    this.#paged = new Set(paged);
-    this.#line = line;
+    this.#options = options;
   }
 
   /** Begins `step`, and its counts. */
@@ -68,9 +59,7 @@ export class ShardLink implements ShardPort<Gather> {
     this.#exposedMs = 0;
   }
 
-  /**
-   * Milliseconds since {@link begin} in which the computation stood still, and in which gathers were under way, hidden or not.
-   */
+  /** Milliseconds since {@link begin} in which the computation stood still, and in which gathers were under way. */
   get measured(): { readonly exposedMs: number; readonly gatherMs: number } {
     return { exposedMs: this.#exposedMs, gatherMs: this.#gathering.totalMs };
   }
@@ -81,12 +70,12 @@ export class ShardLink implements ShardPort<Gather> {
   }
 
   start(block: number): Gather {
-    this.#line?.enter("gather", `block ${block}`, ++this.#numGathers);
+    this.#options.line?.enter("gather", `block ${block}`, ++this.#numGathers);
     return {
       step: this.#step,
       block,
       startedAtMs: systemClock.now(),
-      answer: this.#context.request(this.ref, "gather", { step: this.#step, block }, this.#deadline),
+      answer: this.#context.request(this.ref, "gather", { step: this.#step, block }, this.#options),
     };
   }
 
@@ -96,7 +85,7 @@ export class ShardLink implements ShardPort<Gather> {
     this.#progress = progress;
     const endMs = systemClock.now();
     this.#exposedMs += endMs - beginMs;
-    if (this.#trace) {
+    if (this.#options.trace) {
       reportActivity(this.#context, "wait", { step, block }, beginMs);
       reportActivity(this.#context, "compute", { step, block }, endMs);
     }
@@ -105,19 +94,16 @@ export class ShardLink implements ShardPort<Gather> {
 
   /** On one host gathered parameters are the shards' own memory: blocks that are not paged stay where they are. */
   release(block: number): void {
-    if (this.#paged.has(block)) this.ref.tell("release", { block });
+    if (this.#options.paged.has(block)) this.ref.tell("release", { block });
   }
 
-  /**
-   * Waits for the ranks that exchange activations with this one to have begun this step with the same parameters frozen.
-   * @throws {TroupeError} `PARAMETER_TRAINABLE` if they have not
-   */
+  /** Waits until ranks that exchange activations have begun this step, with the same frozen. @throws `PARAMETER_TRAINABLE` */
   agree(): void {
-    this.#context.wait(this.#context.request(this.ref, "agree", { step: this.#step }, this.#deadline));
+    this.#context.wait(this.#context.request(this.ref, "agree", { step: this.#step }, this.#options));
   }
 
   reduce(block: number, gradient: Tensor): void {
-    this.#line?.enter("reduce", `block ${block}`, ++this.#numReductions);
+    this.#options.line?.enter("reduce", `block ${block}`, ++this.#numReductions);
     const ref = moveRef(gradient, sentTo(this.ref));
     this.ref.tell("reduce", { step: this.#step, block, gradient: ref });
   }

@@ -21,10 +21,7 @@ export interface StagePosition {
 
 type Context = Pick<ActorContext<StageLinkProtocol>, "receive" | "flush">;
 
-/**
- * A rank's access to the stages before and behind it: tensors as messages, received by blocking. All stages give a pass the
- * same name, so early messages wait for their turn.
- */
+/** Tensors to and from the stages before and behind, received by blocking. Passes have names: early messages wait for theirs. */
 export class StageLink {
   readonly #context: Context;
   readonly #peers: readonly ActorRef<StageLinkProtocol>[];

@@ -21,10 +21,7 @@ export interface PassLoss {
   readonly named: (() => Readonly<Record<string, number>>) | undefined;
 }
 
-/**
- * @param losses - of a forward
- * @param loss - their weighed sum, a scalar of any floating dtype
- */
+/** @param loss - the weighed sum of `losses`, a scalar of any floating dtype */
 export function passLoss(losses: Losses, loss: Tensor): PassLoss {
   const isOnDevice = loss.device !== "cpu" && loss.device !== "meta";
   const onDevice = isOnDevice ? hold(() => loss.detach().to("float64").view([1])) : undefined;

@@ -16,7 +16,16 @@ export class StepMetrics {
   /** Adds one micro-batch's numbers. @throws {TroupeError} `LOSS_INVALID` for a value that is no number */
   add(metrics: Readonly<Record<string, number>>): void {
     for (const [name, value] of Object.entries(metrics)) {
-      if (typeof value !== "number") throw notNumber(name, value);
+      if (typeof value !== "number") {
+        const got = describeValue(value);
+        const hint = got === "a Tensor" ? "give its number: .item()" : undefined;
+        throw new TroupeError("LOSS_INVALID", {
+          where: "rank.log",
+          expected: `a number as ${name}`,
+          got,
+          hint,
+        });
+      }
       const { sum, weight } = this.#sums.get(name) ?? { sum: 0, weight: 0 };
       this.#sums.set(name, {
         name,
@@ -32,10 +41,4 @@ export class StepMetrics {
     this.#sums.clear();
     return sums;
   }
-}
-
-function notNumber(name: string, value: unknown): TroupeError {
-  const got = describeValue(value);
-  const hint = got === "a Tensor" ? "give its number: .item()" : undefined;
-  return new TroupeError("LOSS_INVALID", { where: "rank.log", expected: `a number as ${name}`, got, hint });
 }

@@ -12,10 +12,7 @@ export interface TrainingChange {
   readonly saved?: readonly PartPlan[];
 }
 
-/**
- * Tracks the parameters that steps train, and the blocks with optimizer state: those declared trainable from the beginning, the
- * rest from the first step that trains some of it.
- */
+/** Tracks the parameters that steps train, and the blocks with optimizer state: those that some step so far was to train. */
 export class StepTraining {
   readonly #parameters: readonly (readonly [name: string, parameter: Parameter])[];
   readonly #layouts: readonly FlatBlock[];

@@ -30,11 +30,7 @@ export class Broadcast {
     this.#deadlineMs = deadlineMs;
   }
 
-  /**
-   * @param own - by rank of the world
-   * @returns their answers, in rank order
-   * @throws the first receiver's error; `ACTOR_DOWN` if a receiver or a relay is gone
-   */
+  /** @param own - by rank of the world @returns answers in rank order @throws the first error; `ACTOR_DOWN` if one is gone */
   async ask<T extends keyof Members, K extends AskKind<Members[T]>>(
     to: T,
     kind: K,

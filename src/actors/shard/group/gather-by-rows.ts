@@ -14,10 +14,7 @@ export function rowLength(size: number): number {
   return size;
 }
 
-/**
- * @returns the groups in which {@link gatherByRows} has a member of `ranks` (ranks of the world in order) exchange values: its
- * row and its column
- */
+/** @returns the groups in which a member of `ranks` exchanges values by {@link gatherByRows}: its row and its column */
 export function rowAndColumn(
   ranks: readonly number[],
   rank: number,

@@ -51,10 +51,7 @@ export class ShardCarriers implements Disposable {
   }
 }
 
-/**
- * @param groups - of one shard, as `groupsOfShard` has them
- * @returns the groups that need connections of their own, each once, without those that are part of another
- */
+/** @returns the groups of `groupsOfShard` that need connections of their own: each once, without parts of others */
 export function connectedGroups(plan: GroupPlan, groups: readonly Ranks[]): readonly Ranks[] {
   const all = [...new Map(groups.map((ranks) => [ranks.join(" "), ranks])).values()];
   const isPart = (ranks: Ranks) =>

@@ -134,10 +134,7 @@ export class ShardGroup implements ProcessGroup {
     for (const slice of slices) slice.dispose();
   }
 
-  /**
-   * Gives every other member its slice of `full` to write, and all of it to read. Called by the first member, where all share
-   * memory.
-   */
+  /** Gives the others their slices of `full` to write, and all of it to read. The first member calls it for shared memory. */
   give(layout: FlatBlock, full: Tensor): void {
     const others = this.#others();
     // Slices are cut before the buffer is shared for reading: they stay writable.
@@ -175,10 +172,7 @@ export class ShardGroup implements ProcessGroup {
     this.#given.contribute(block, 0, { full, slice });
   }
 
-  /**
-   * A member has ended: nothing that waits for it can complete, and nothing may wait for ever.
-   * @returns the error that every waiter gets
-   */
+  /** A member has ended, and nothing may wait for it for ever. @returns the error that every waiter gets */
   abort(down: Down): TroupeError {
     const reason = new TroupeError("COLLECTIVE_ABORTED", {
       where: `group ${this.name}`,
@@ -230,9 +224,7 @@ export class ShardGroup implements ProcessGroup {
     });
   }
 
-  /**
-   * The tensors that this member sums: complete inputs within one memory, else the members' parts in its range. Takes `input`.
-   */
+  /** The tensors that this member sums: complete inputs within one memory, else parts in its range. Takes `input`. */
   async #parts(key: string, input: Tensor, ranges: readonly MemberRange[]): Promise<Tensor[]> {
     if (this.sharesMemory) return this.allGather(key, input);
     if (this.#reduction === "hierarchical") return this.#partialSums(key, input, ranges);

@@ -29,10 +29,7 @@ export class ShardGroups implements Disposable {
     this.#peers = peers;
   }
 
-  /**
-   * Sets the carrier and the reduction; called before any tensor is sent.
-   * @param carriers - among the ranks of each group; ownership passes
-   */
+  /** Sets the ranks' carriers and the reduction, before any tensor is sent. Ownership of the carriers passes. */
   carryBy(carriers: ShardCarriers, reduction: Reduction): void {
     this.#carriers = carriers;
     this.#reduction = reduction;
@@ -69,10 +66,7 @@ export class ShardGroups implements Disposable {
     return group;
   }
 
-  /**
-   * A member of the world has ended: nothing can complete any more, and nothing may wait for ever.
-   * @returns the error that every waiter gets
-   */
+  /** A member of the world has ended, and nothing may wait for it for ever. @returns the error that every waiter gets */
   abort(down: Down): TroupeError {
     this.#ended ??= down;
     this.#carriers?.abort(reasonOf(down));

@@ -19,10 +19,7 @@ export function sumsOfSquares(
   return hold(() => ops.troupe.sumSquareSums(shares, numRanks, numChunks, numKinds));
 }
 
-/**
- * @param bySlice - for each rank, its row of sums
- * @returns the name of the first block with a sum that is not finite, if any; for arguments see {@link sumsOfSquares}
- */
+/** @returns the first block with a sum that is not finite, if any; for arguments see {@link sumsOfSquares} */
 export function firstNotFinite(
   counted: readonly FlatBlock[],
   bySlice: readonly Float64Array[],

@@ -30,10 +30,7 @@ export interface JudgedGradient {
 export interface StepStatistics {
   /** Scales of the updates, if they wait for the norm and a device computes them; the caller's. */
   readonly scales: DeviceScales | undefined;
-  /**
-   * Judges the step once its figures are on the host: at once, unless they are late. Then they arrive behind all that the
-   * shard has given its device before the call. Called once.
-   */
+  /** Judges the step, once, when its figures are on the host: late ones come behind all that the device was given before. */
   readonly judge: () => Promise<JudgedGradient>;
 }
 

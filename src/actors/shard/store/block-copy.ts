@@ -21,10 +21,7 @@ interface Stretch {
   readonly numel: number;
 }
 
-/**
- * A block's state while it is copied, stretch by stretch: off-thread while there is time, in this turn once there is none. Owns
- * the copies until they are taken.
- */
+/** A block's state while it is copied: off-thread while there is time, else in this turn. Owns copies until they are taken. */
 export class BlockCopy {
   /** Uninitialised at first. */
   readonly copies: readonly StateTensor[];

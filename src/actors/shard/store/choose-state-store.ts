@@ -2,7 +2,12 @@ import { updateRuleOf } from "../../../compute/optim/index.ts";
 import { BlockState, type FlatBlock, keepsState, offloadedBlocks } from "../../../compute/parallel/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
-import type { OffloadProtocol, ShardPlan, ShardProtocol } from "../../protocols/index.ts";
+import {
+  type OffloadProtocol,
+  progressIn,
+  type ShardPlan,
+  type ShardProtocol,
+} from "../../protocols/index.ts";
 import type { ParameterPaging } from "../../state/paging/index.ts";
 import { remoteStateStore } from "./remote-state-store.ts";
 import {
@@ -37,7 +42,7 @@ export function stateStoreOf(
   const blocksAway = offload === undefined ? [] : offloadedBlocks(layouts, offload.ratio);
   const isAway = (layout: FlatBlock) => blocksAway.includes(layout.index);
   const rules = optimizers.map(updateRuleOf);
-  const progress = "progress" in plan.initial ? plan.initial.progress : undefined;
+  const progress = progressIn(plan.initial);
   const states = layouts.flatMap((layout, index) =>
     isAway(layout)
       ? []

@@ -1,10 +1,7 @@
 import type { SnapshotOrder } from "../../protocols/index.ts";
 import { Snapshot } from "./snapshot.ts";
 
-/**
- * Snapshots of one rank's blocks under way: of a step whose save was planned, and of one that a loop has asked for before that
- * step is made.
- */
+/** Snapshots of one rank's blocks under way: a planned one, and one that a loop has asked for before that step is made. */
 export class Snapshots {
   /** By the step that they follow. */
   readonly #underWay = new Map<number, Snapshot>();

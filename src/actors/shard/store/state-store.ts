@@ -19,10 +19,7 @@ export interface OptimizerStateStore {
    * @returns once the new parameters are where the ranks read them
    */
   update(update: BlockUpdate, gradient: Tensor, scales?: DeviceScales): Promise<BlockUpdated>;
-  /**
-   * Begins the state of a block, zeros, from `step` on, if there is none: it was declared frozen, and this step trains some of
-   * it.
-   */
+  /** Begins the state of a block, zeros, from `step` on, if it has none: it was frozen, and this step trains some of it. */
   keepState(step: number, block: number): Promise<void>;
   /** Sends the state that follows a step to the checkpointer, each block copied before its next update. */
   snapshot(order: SnapshotOrder): void;
@@ -31,10 +28,7 @@ export interface OptimizerStateStore {
   stop(): void;
 }
 
-/**
- * A rank's share of a collective that an update asks for.
- * @returns the shares of all ranks, in rank order; the caller's
- */
+/** A rank's share of a collective that an update asks for. @returns the shares of all ranks, in rank order; the caller's */
 export type ShareWithRanks = (
   update: BlockUpdate,
   round: number,

@@ -5,10 +5,7 @@ interface Waiting {
   readonly resolve: () => void;
 }
 
-/**
- * Deals the turns of an actor's event loop: one piece of work each, with messages in between. Of the waiting pieces the one
- * with the lowest place goes first.
- */
+/** Deals an actor's event-loop turns: a piece of work each, the lowest place first, with messages in between. */
 export class Turns {
   readonly #delayMs: number;
   readonly #waiting: Waiting[] = [];

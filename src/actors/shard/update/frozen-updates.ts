@@ -13,11 +13,7 @@ export class FrozenUpdates {
   /** In order; spans that no step under way can ask for are dropped. */
   #spans: Span[];
 
-  /**
-   * @param firstStep - of this part of the run
-   * @param numUpdates - made before it
-   * @param before - by name, the number of them in which a parameter was frozen
-   */
+  /** @param numUpdates - made before `firstStep` @param before - by name, how many of them left a parameter out */
   constructor(firstStep: number, numUpdates: number, before: Readonly<Record<string, number>> = {}) {
     this.#spans = [{ firstStep, numUpdates, frozen: new Set(), before: new Map(Object.entries(before)) }];
   }
@@ -33,10 +29,7 @@ export class FrozenUpdates {
     return this.#spanOf(step).frozen;
   }
 
-  /**
-   * @param numUpdates - made before `step`
-   * @returns by name, how many of them left a parameter out; of `names`, or of all, those with any
-   */
+  /** @param numUpdates - made before `step` @returns by name, how many of them left it out; of `names`, or of all with any */
   before(step: number, numUpdates: number, names?: readonly string[]): Record<string, number> {
     const span = this.#spanOf(step);
     const { before, frozen } = span;

@@ -4,11 +4,7 @@ import type { Addressed } from "../../../runtime/index.ts";
 import { type InitialStateOf, sentTo } from "../../protocols/index.ts";
 import type { InitialValues } from "./initial-values.ts";
 
-/**
- * Values of a copy in the checkpointer's memory: they come as tensors, and no file is read.
- *
- * `fill` throws `MEMORY_COPY_LOST` if the copy or its holder is gone.
- */
+/** Values of a copy in the checkpointer's memory. `fill` throws `MEMORY_COPY_LOST` if the copy or its holder is gone. */
 export function keptValues(
   { step, checkpointer, deadlineMs, progress }: InitialStateOf<"memory">,
   reader: Addressed,

@@ -229,9 +229,7 @@ async function readConverted(
   }
 }
 
-/**
- * The stretches of a piece in the complete tensor and in memory that holds it from element `at` on: three numbers each, in bytes.
- */
+/** The stretches of a piece in the complete tensor, and in memory from element `at` on: three numbers each, in bytes. */
 function stretchesOf(
   { parameter, parameterBegin, numel }: parallel.Piece,
   itemBytes: number,

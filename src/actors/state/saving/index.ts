@@ -1,4 +1,5 @@
 export { entryName } from "./entry-name.ts";
+export { heldState, pieceOf } from "./held-state.ts";
 export { KeptCopy } from "./kept-copy.ts";
 export { lowerPriority } from "./lower-priority.ts";
 export { abandoned, PartCollection } from "./part-collection.ts";

@@ -38,10 +38,7 @@ export function partsOf(
     });
 }
 
-/**
- * @param ranks - the parts of each rank, in rank order
- * @param parameters - names of the model's parameters, in order
- */
+/** @param ranks - the parts of each, in rank order @param parameters - names of the model's parameters, in order */
 export function planSave(ranks: readonly (readonly PartPlan[])[], parameters: readonly string[]): SavePlan {
   const parts = ranks.flat();
   const places = new Map(parameters.map((name, place) => [name, place]));

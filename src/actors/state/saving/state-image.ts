@@ -59,9 +59,7 @@ export class StateImage implements Disposable {
     return shares.values().every(isComplete);
   }
 
-  /**
-   * The elements of a tensor that has arrived ({@link has}), first to last; ranges are views, except of tensors that ranks split.
-   */
+  /** The elements of a tensor that has arrived ({@link has}), in order; ranges are views, except of tensors that ranks split. */
   *ranges({ kind, parameter, shape }: StateEntry): Generator<StateRange> {
     const stretches = this.#of(kind, parameter);
     if (stretches[0]?.piece.parameter.split !== undefined) {

@@ -1,27 +1,52 @@
 import { hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import { nearestName, TroupeError } from "../../../errors/index.ts";
-import { type Job, programNames } from "../../../job/index.ts";
+import { type Job, type JobConfig, programNames } from "../../../job/index.ts";
 import { checkStateName, type StateName } from "../../../library/checkpoint/index.ts";
 import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
-import {
-  checkGenerateOptions,
-  type GeneratedText,
-  type GenerateOptions,
-} from "../../../library/models/index.ts";
+import { checkGenerateOptions, type GeneratedText } from "../../../library/models/index.ts";
 import type {
   Accumulated,
   CallLog,
   EvaluatedLoss,
+  LoadedModel,
   ProgramCall,
   SavedState,
   SteppedModel,
 } from "../../engine/conductor/index.ts";
-import type { ArgsOf, BatchOf, LossName, ProgramsOf, RowsName, RowsOf } from "./live-types.ts";
+import type { HeldWeights } from "../../protocols/index.ts";
+import { FrozenModel } from "./frozen-model.ts";
+import type {
+  ArgsOf,
+  BatchOf,
+  LossName,
+  ProgramsOf,
+  ReadModel,
+  RowsName,
+  RowsOf,
+  TextOptions,
+} from "./live-types.ts";
 
 /** The parts of an open run that a live model works with. */
-export interface LiveRun {
-  readonly job: Job;
+export interface LiveRun extends OpenedRun {
   readonly calls: CallLog;
+  /** Settles once the run is over. */
+  readonly over: Promise<unknown>;
+  /**
+   * Opens another model of the job, on ranks of its own, that serves a state after `step` steps and never trains it; undefined
+   * where there can be none. Ownership of the weights passes.
+   */
+  readonly openCopy: ((step: number, state: Promise<FrozenState>) => LiveModel<never>) | undefined;
+}
+
+/** A state that is served and never trained: its weights, or the checkpoint that has them. */
+export type FrozenState = HeldWeights<Tensor> | SavedState;
+
+/** The facts of a run that is open. */
+export interface OpenedRun {
+  readonly job: Job;
+  /** The job's settings, complete. */
+  readonly config: JobConfig;
+  readonly seed: number;
   /** Replicas of the model. */
   readonly numReplicas: number;
   /** Micro-batches of each replica in an accumulation. */
@@ -32,8 +57,6 @@ export interface LiveRun {
   readonly isSaved: boolean;
   /** Whether copies of states stay in memory. */
   readonly isCopied: boolean;
-  /** Settles once the run is over. */
-  readonly over: Promise<unknown>;
 }
 
 /**
@@ -44,9 +67,12 @@ export interface LiveRun {
  * Every call rejects with `LIVE_CALL` before any work where it cannot be made, with `MODEL_CLOSED` after {@link close}, and with
  * the error that ended the run, if one did.
  */
-export class LiveModel<J = Job> implements AsyncDisposable {
+export class LiveModel<J = Job> implements ReadModel<J> {
   readonly #run: LiveRun;
   #isClosed = false;
+  /** Frozen copies that share its memory. */
+  readonly #sharing = new Set<FrozenModel<J>>();
+  readonly #copies = new Set<FrozenModel<J>>();
   /** Calls that were made and rejected. */
   readonly #failed: { readonly result: WatchedPromise<unknown>; readonly error: unknown }[] = [];
 
@@ -116,6 +142,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
         );
       if (lr !== undefined && !(Number.isFinite(lr) && lr >= 0))
         throw refuse("step", "a rate of at least 0", lr);
+      this.#move();
       return calls.add("step", { learningRate: lr });
     });
   }
@@ -130,7 +157,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
    */
   generate(
     prompts: readonly (string | readonly number[])[],
-    options: Omit<GenerateOptions, "firstPrompt" | "tokenizer" | "onToken">,
+    options: TextOptions,
   ): Promise<readonly GeneratedText[]> {
     return this.#made(() => {
       checkGenerateOptions(prompts, options);
@@ -138,10 +165,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
     });
   }
 
-  /**
-   * Computes the loss of the held-out splits that the job names, or of `validation`, by split, and reports
-   * `evaluation.finished`.
-   */
+  /** Computes the loss of each held-out split that the job names, else of `validation`, and reports `evaluation.finished`. */
   evaluate(): Promise<Readonly<Record<string, EvaluatedLoss>>> {
     return this.#made(() => {
       if (!this.#run.canEvaluate)
@@ -175,6 +199,62 @@ export class LiveModel<J = Job> implements AsyncDisposable {
   }
 
   /**
+   * Takes on the state in a folder, after the calls made so far: all of a checkpoint of any layout, or the weights of a folder in
+   * the format of transformers or peft, with moments zero. It counts as a step. The ranks are restarted for it.
+   * @param folder - of a checkpoint, of a run's checkpoints (then its newest complete one), or of weights
+   * @throws {TroupeError} errors of opening it; `RESUME_MISMATCH` or `MODEL_WEIGHTS` for another model's. The model then stays
+   *   as it is
+   */
+  load(folder: string): Promise<LoadedModel> {
+    return this.#made(() => {
+      const { calls } = this.#run;
+      if (!calls.isClosed && calls.isAccumulated)
+        throw refuse("load", "a step for all that was accumulated", "none", "call step before");
+      if (typeof folder !== "string" || folder === "") throw refuse("load", "the path of a folder", folder);
+      this.#move();
+      return calls.add("load", { folder });
+    });
+  }
+
+  /**
+   * A model that stays as this one is after the steps called so far. Until the next step or load it shares this model's ranks and
+   * memory; then it becomes a copy on ranks of its own. It ends with this model, unless it is closed before.
+   * @throws {TroupeError} `OPTION` on several hosts, which have one model
+   */
+  frozenCopy(): Promise<FrozenModel<J>> {
+    if (this.#run.calls.isClosed) return Promise.reject(this.#run.calls.ended);
+    if (this.#run.openCopy === undefined)
+      return Promise.reject(
+        new TroupeError("OPTION", {
+          where: "frozenCopy",
+          expected: "one host",
+          got: "several, which have one model",
+          hint: "open the copy's checkpoint in another run",
+        }),
+      );
+    const copy = new FrozenModel<J>(this, () => {
+      this.#copies.delete(copy);
+      this.#sharing.delete(copy);
+    });
+    this.#copies.add(copy);
+    this.#sharing.add(copy);
+    return Promise.resolve(copy);
+  }
+
+  /** Parts from the copies that share its memory, since a later call changes it. */
+  #move(): void {
+    const { calls, isCopied, openCopy } = this.#run;
+    if (calls.isClosed) return;
+    for (const copy of this.#sharing) {
+      const state: Promise<FrozenState> = isCopied
+        ? calls.add("weights", undefined)
+        : calls.add("save", { named: { as: `frozen-${calls.step}` } });
+      copy.part(openCopy?.(calls.step, state) as LiveModel<J>);
+    }
+    this.#sharing.clear();
+  }
+
+  /**
    * Saves the state after the steps called so far, as a run saves.
    * @param named - gives the checkpoint a name, as `rank.save`
    * @returns once it is durable
@@ -201,6 +281,7 @@ export class LiveModel<J = Job> implements AsyncDisposable {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#run.calls.close();
+    await Promise.allSettled([...this.#copies].map((copy) => copy.close()));
     await this.#run.over;
     const [first] = this.#failed;
     if (first !== undefined && !this.#isHeard) throw first.error;

@@ -1,5 +1,25 @@
 import type { Job, Losses } from "../../../job/index.ts";
 import type { Batch, Rows, SampleRange } from "../../../library/data/index.ts";
+import type { GeneratedText, GenerateOptions } from "../../../library/models/index.ts";
+import type { EvaluatedLoss } from "../../engine/conductor/index.ts";
+
+/** Calls that read a model. */
+export interface ReadModel<J> extends AsyncDisposable {
+  call<N extends RowsName<ProgramsOf<J>>>(
+    program: N,
+    batch: BatchOf<ProgramsOf<J>[N]>,
+    ...args: ArgsOf<ProgramsOf<J>[N]>
+  ): Promise<{ readonly rows: RowsOf<ProgramsOf<J>[N]> }>;
+  generate(
+    prompts: readonly (string | readonly number[])[],
+    options: TextOptions,
+  ): Promise<readonly GeneratedText[]>;
+  evaluate(): Promise<Readonly<Record<string, EvaluatedLoss>>>;
+  close(): Promise<void>;
+}
+
+/** Options of a live model's texts: the rest of `generate`'s are the runtime's. */
+export type TextOptions = Omit<GenerateOptions, "firstPrompt" | "tokenizer" | "onToken">;
 
 /** The programs of a job, its loss included. */
 export type ProgramsOf<J> = J extends Job<infer _Config, infer P> ? P : never;

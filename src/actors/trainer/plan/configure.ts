@@ -19,7 +19,12 @@ export function configure(
   }
   for (const [name, value] of Object.entries(given)) {
     const standard = Object.hasOwn(job.config, name) ? job.config[name] : undefined;
-    if (standard === undefined) throw unknownSetting(name, Object.keys(job.config));
+    if (standard === undefined) {
+      const names = Object.keys(job.config);
+      const operands = { where: "job", expected: "a setting of the job", got: name };
+      const hint = whatWasMeant(name, names);
+      throw new TroupeError("JOB_CONFIG", { ...operands, hint, fields: { name, names } });
+    }
     config[name] = convert(name, value, standard);
   }
   return config;
@@ -41,15 +46,5 @@ function convert(name: string, value: unknown, standard: ConfigValue): ConfigVal
     expected: `${name} to be a ${typeof standard}, such as ${standard}`,
     got: JSON.stringify(value),
     fields: { name, value },
-  });
-}
-
-function unknownSetting(name: string, names: readonly string[]): TroupeError {
-  return new TroupeError("JOB_CONFIG", {
-    where: "job",
-    expected: "a setting of the job",
-    got: name,
-    hint: whatWasMeant(name, names),
-    fields: { name, names },
   });
 }

@@ -1,5 +1,12 @@
 import type { GroupPlan } from "../../../compute/collectives/index.ts";
-import { cutBlocks, type Module } from "../../../compute/nn/index.ts";
+import {
+  type ActivationName,
+  Affine,
+  cutBlocks,
+  geluForm,
+  isPrefixed,
+  type Module,
+} from "../../../compute/nn/index.ts";
 import * as optim from "../../../compute/optim/index.ts";
 import * as parallel from "../../../compute/parallel/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
@@ -150,15 +157,6 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-function layoutOf(
-  { layout: { ranks, mesh, zero, schedule, chunks } }: RuntimeSettings,
-  batch: Pick<BatchPlan, "batchSize" | "accumulation">,
-): parallel.Layout {
-  const { tp, pp, ep } = mesh;
-  const { batchSize, accumulation } = batch;
-  return { ranks, tp, pp, ep, zero, schedule, chunks, batchSize, accumulation };
-}
-
 /** A job's model, optimizers and schedules, declared once its data is known. */
 export interface DeclaredJob {
   readonly model: Module;
@@ -185,15 +183,40 @@ export function dryRun(
   const { source, vocabSize: numTokens } = data.facts;
   if (vocabSize !== undefined && numTokens !== undefined)
     checkVocabulary({ source, vocabSize: numTokens }, vocabSize);
+  if (settings.precision.invariant) checkInvariant(model);
   const optimizers = optimizersOf(job, model, config);
   const schedules = schedulesOf(job, optimizers, config, data.facts);
-  parallel.checkLayout(factsOf(job, model, config, settings), layoutOf(settings, batch));
+  const { ranks, mesh, zero, schedule, chunks } = settings.layout;
+  const { tp, pp, ep } = mesh;
+  const { batchSize, accumulation } = batch;
+  const layout = { ranks, tp, pp, ep, zero, schedule, chunks, batchSize, accumulation };
+  parallel.checkLayout(factsOf(job, model, config, settings), layout);
   const held = heldByFirst(job, config, data, settings).namedParameters();
   optim.checkOptimizers(
     optimizers,
     [...held].filter(([, { role }]) => role !== "base"),
   );
   return { model, optimizers, schedules };
+}
+
+/** Activations whose result does not depend on an element's place in memory. */
+const EXACT: readonly (ActivationName | undefined)[] = [undefined, "linear", "relu", "relu2"];
+
+/** @throws {TroupeError} `OPTION` for a model of which a part may compute a token by others than those before it */
+function checkInvariant(model: Module): void {
+  const refuse = (expected: string, got: string) => optionError("invariant", expected, got);
+  if ((model as { readonly packs?: boolean }).packs !== true)
+    throw refuse("used with a causal language model whose texts can share a row", model.constructor.name);
+  if (isPrefixed(model)) throw refuse("used without prefixes, of which generation keeps no pages", "one");
+  for (const [name, module] of model.namedModules()) {
+    const { activation } = module as { readonly activation?: ActivationName };
+    const isFused =
+      module instanceof Affine
+        ? module.bias !== null && geluForm(activation) !== undefined
+        : activation === "silu" || activation === "swish"; // of a gated layer
+    if (!isFused && !EXACT.includes(activation))
+      throw refuse("used with relu, gelu after a bias, or a gated silu", `${activation} in ${name}`);
+  }
 }
 
 /** Another copy of the model, as tensor and expert parallelism split it for the first rank. */
@@ -259,10 +282,7 @@ export function planRun(
   };
 }
 
-/**
- * Returns the rule for the best state.
- * @throws {TroupeError} `OPTION` for a rule by evaluations that are never made
- */
+/** Returns the rule for the best state. @throws {TroupeError} `OPTION` for a rule by evaluations that are never made */
 function bestRuleOf({ best, evaluateEverySteps }: TrainingPlan): BestRule | undefined {
   if (best !== undefined && evaluateEverySteps === undefined)
     throw optionError("evaluateEverySteps of the job's training", "given where best is", "none");
@@ -335,9 +355,8 @@ function evaluationBatches(
   });
 }
 
-/** @throws {TroupeError} `OPTION` unless `value` is a whole number from `lowest` to `highest` */
-function integer(option: string, value: number, lowest: number, highest = Number.MAX_SAFE_INTEGER): number {
-  if (Number.isSafeInteger(value) && value >= lowest && value <= highest) return value;
-  const range = highest === Number.MAX_SAFE_INTEGER ? `≥ ${lowest}` : `from ${lowest} to ${highest}`;
-  throw optionError(option, `a whole number ${range}`, value);
+/** @throws {TroupeError} `OPTION` unless `value` is a whole number of at least `lowest` */
+function integer(option: string, value: number, lowest: number): number {
+  if (Number.isSafeInteger(value) && value >= lowest) return value;
+  throw optionError(option, `a whole number ≥ ${lowest}`, value);
 }

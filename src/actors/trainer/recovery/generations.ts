@@ -33,10 +33,7 @@ export class Generations {
     this.#wake();
   }
 
-  /**
-   * Resolves once generation `generation` has a successor, with the failure that ended the one before it.
-   * @throws {TroupeError} the cause for which the group was given up
-   */
+  /** Resolves once `generation` has a successor, with the failure that ended the one before. @throws why the group gave up */
   async after(generation: number): Promise<Failure | undefined> {
     while (this.#present <= generation) {
       if (this.#givenUp !== undefined) throw fromFailure(this.#givenUp);

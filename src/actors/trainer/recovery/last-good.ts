@@ -72,13 +72,10 @@ export class LastGood {
     if (checkpointer === undefined || kept === undefined) return stored;
     if (kept.step > latestStep || kept.step < stored.step) return stored;
     const { step, progress } = kept;
-    return this.#onBase({ kind: "memory", step, progress, checkpointer, deadlineMs });
+    return this.#inUse({ kind: "memory", step, progress, checkpointer, deadlineMs });
   }
 
-  /**
-   * Notes that a state could not be read: an older one is used from here on.
-   * @throws the read error where no older one is left
-   */
+  /** Notes that a state could not be read: an older one is used from here on. @throws the read error if none is left */
   async reject(initial: InitialState, error: TroupeError): Promise<void> {
     if (initial.kind === "memory") {
       this.#memoryIsLost = true;
@@ -94,7 +91,7 @@ export class LastGood {
     for (const { path } of this.#saved.toReversed()) {
       if (this.#rejected.includes(path)) continue;
       try {
-        return this.#onBase((await startOfRun(path, this.#options.runId)).initial);
+        return this.#inUse((await startOfRun(path, this.#options.runId)).initial);
       } catch (error) {
         if (!(error instanceof TroupeError)) throw error;
         this.#reject(path, error);
@@ -132,16 +129,19 @@ export class LastGood {
     try {
       const { base, resumed } = this.#start;
       const older = await startOfRun(resume, idOf(resumed), this.#rejected);
-      this.#start = { ...older, base, initial: this.#onBase(older.initial) };
+      this.#start = { ...older, base, initial: this.#inUse(older.initial) };
     } catch {
       throw error;
     }
   }
 
-  /** Adds the base from the start of the run, which no saved state contains. */
-  #onBase(initial: InitialState): InitialState {
-    const { base } = this.#start;
-    return base === undefined ? initial : { ...initial, base: base.beginning };
+  /** Adds what no saved state contains: the base from the start of the run, and whether the model is frozen. */
+  #inUse(initial: InitialState): InitialState {
+    const {
+      base,
+      initial: { isFrozen },
+    } = this.#start;
+    return { ...initial, ...(base && { base: base.beginning }), ...(isFrozen && { isFrozen }) };
   }
 
   #reject(path: string, error: TroupeError): void {

@@ -4,17 +4,9 @@ import { LossRecord } from "../../../job/anomalies/index.ts";
 import { reportError, type TroupeEventBody } from "../../../job/events/index.ts";
 import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.ts";
 import { type SamplerState, samplesBefore } from "../../../library/data/index.ts";
-import type { ActorRef } from "../../../runtime/index.ts";
-import {
-  BestStates,
-  type CallLog,
-  FailedCall,
-  type RunControl,
-  type RunListener,
-} from "../../engine/conductor/index.ts";
-import { Conductor } from "../../index.ts";
-import type { Inspections } from "../../inspect/index.ts";
-import type { CheckpointerProtocol, InitialState, RankGroup, RunResult } from "../../protocols/index.ts";
+import { BestStates, type CallLog, FailedCall, LoadedState, type RunListener } from "../../engine/conductor/index.ts";
+import { Conductor, type ConductorOptions } from "../../index.ts";
+import type { InitialState, RankGroup, RunResult } from "../../protocols/index.ts";
 import type { RunPlan } from "../plan/plan-run.ts";
 import type { Start } from "../resume/start.ts";
 import { LastGood } from "./last-good.ts";
@@ -23,28 +15,23 @@ import { ReportedSaves } from "./reported-saves.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 
 /** Options of {@link leadThroughRestarts}, besides the ranks. */
-export interface LeadOptions {
+export interface LeadOptions
+  extends Pick<
+    ConductorOptions,
+    "checkpointer" | "inspections" | "control" | "emit" | "load" | "onPrepared" | "residentBytes" | "begin"
+  > {
   readonly plan: RunPlan;
   readonly start: Start;
   /** Fields of a manifest about the run, as far as they are known. */
   readonly about: () => Pick<TrainerState, "run" | "recipe" | "base">;
   /** The checkpoint, or folder of checkpoints, that the run resumed from, if any. */
   readonly resume: string | undefined;
-  readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
   /** Whether ranks run on hosts that may not have the folder of checkpoints. */
   readonly isSpread: boolean;
-  readonly inspections: Inspections;
   /** A script's calls, if they make the steps. */
   readonly calls?: CallLog | undefined;
-  readonly control: RunControl;
-  readonly emit: (event: TroupeEventBody) => void;
-  /** Called before the first step of each generation, once the group has prepared. */
-  readonly onPrepared: () => Promise<void>;
   /** Called with how long each step took, in ms. */
   readonly onStep: (durationMs: number) => void;
-  readonly residentBytes: () => number;
-  /** Runs `body` as the start of a trace, if it is sampled. */
-  readonly begin: <T>(kind: string, body: () => T) => T;
 }
 
 /**
@@ -69,13 +56,17 @@ async function leadGenerations(
   options: LeadOptions,
   saves: ReportedSaves,
 ): Promise<RunResult> {
-  const { plan, checkpointer, inspections, control, start, resume, emit, onStep } = options;
+  const { plan, checkpointer, start, resume, emit, onStep } = options;
   const { deadlineMs } = plan.ranks.execution;
-  const lastGood = new LastGood({ start, resume, runId: runIdOf(options), checkpointer, deadlineMs, emit });
+  const id = options.about().run?.id;
+  const runId = typeof id === "string" ? id : undefined;
+  const lastGood = new LastGood({ start, resume, runId, checkpointer, deadlineMs, emit });
   const recovery = new Recovery(ranks, lastGood);
   const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
   const rule = plan.schedule.best;
   const best = rule && new BestStates(rule, start.resumed?.state.evaluations);
+  /** The state that the present generation is to begin with, if a script loads it. */
+  let loading: LoadedState | undefined;
   let at: RestartPoint = { initial: start.initial, sampler: plan.ranks.training.sampler };
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
@@ -105,12 +96,10 @@ async function leadGenerations(
     const training = { ...plan.ranks.training, sampler, recentLosses: losses.until(initial.step) };
     const groups = { ...plan.ranks.groups, hosts };
     const conductor = new Conductor(group, {
+      ...options,
       schedule: plan.schedule,
       plan: { ...plan.ranks, groups, training, initial: readable(initial, group.writers), generation },
-      checkpointer,
-      inspections,
       calls: options.calls,
-      control,
       best,
       stateAt: (step) => ({
         ...stateAt(plan, sampler, step),
@@ -118,21 +107,27 @@ async function leadGenerations(
         recentLosses: losses.until(step),
         ...(best && { evaluations: best.until(step) }),
       }),
-      emit,
       listener,
-      onPrepared: options.onPrepared,
-      residentBytes: options.residentBytes,
-      begin: options.begin,
+      onPrepared: async () => {
+        if (loading?.call.kind === "load") loading.call.answer({ step: initial.step });
+        loading = undefined;
+        await options.onPrepared();
+      },
     });
     try {
       return await Promise.race([conductor.lead(), overtaken(ranks, generation)]);
     } catch (error) {
       conductor.end();
-      options.calls?.restart();
-      at =
-        error instanceof FailedCall && options.calls !== undefined
-          ? await recovery.without(error, options.calls, generation, at)
-          : await recovery.after(error, generation, at);
+      const { calls } = options;
+      calls?.restart();
+      if (error instanceof LoadedState) {
+        loading = error;
+        at = await recovery.load(error, at);
+      } else if (calls !== undefined && (loading !== undefined || error instanceof FailedCall)) {
+        const failed = loading === undefined ? (error as FailedCall) : new FailedCall(loading.call, error);
+        loading = undefined;
+        at = await recovery.without(failed, calls, generation, at);
+      } else at = await recovery.after(error, generation, at);
       emit({ kind: "run.restored", step: at.initial.step, from: sourceOf(at.initial) });
     }
   }
@@ -153,11 +148,6 @@ async function overtaken(ranks: SupervisedRanks, generation: number): Promise<ne
   });
 }
 
-function runIdOf({ about }: LeadOptions): string | undefined {
-  const id = about().run?.id;
-  return typeof id === "string" ? id : undefined;
-}
-
 /** The event for a checkpoint that could not be opened; the error names one of its files. */
 function rejected(error: TroupeError): TroupeEventBody {
   return { kind: "checkpoint.rejected", path: dirname(String(error.fields.path)), error: reportError(error) };
@@ -167,11 +157,9 @@ function sourceOf({ kind }: InitialState): "memory" | "checkpoint" | "beginning"
   return kind === "memory" || kind === "checkpoint" ? kind : "beginning";
 }
 
-function stateAt(plan: RunPlan, sampler: SamplerState, step: number): TrainerState {
-  const { job, training } = plan.ranks;
+function stateAt({ ranks: { job, training } }: RunPlan, sampler: SamplerState, step: number): TrainerState {
   const { seed } = training;
-  const { config, facts } = job;
-  const tokenizer = (facts.tokenizer ?? null) as JsonValue;
+  const tokenizer = (job.facts.tokenizer ?? null) as JsonValue;
   const { batchSize } = sampler;
-  return { step, seed, samplesConsumed: samplesBefore(sampler, step), batchSize, job: config, tokenizer };
+  return { step, seed, samplesConsumed: samplesBefore(sampler, step), batchSize, job: job.config, tokenizer };
 }

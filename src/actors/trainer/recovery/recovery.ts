@@ -2,7 +2,7 @@ import { errorTable, TroupeError } from "../../../errors/index.ts";
 import { RewindRequest } from "../../../job/anomalies/index.ts";
 import { type SamplerState, skipSamples } from "../../../library/data/index.ts";
 import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
-import type { CallLog, FailedCall } from "../../engine/conductor/index.ts";
+import type { CallLog, FailedCall, LoadedState } from "../../engine/conductor/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import { samplerStateOf } from "../plan/plan-run.ts";
 import type { LastGood } from "./last-good.ts";
@@ -33,22 +33,32 @@ export class Recovery {
    */
   async after(error: unknown, generation: number, at: RestartPoint): Promise<RestartPoint> {
     if (error instanceof RewindRequest) return await this.#goBack(error, at);
-    if (isUnreadable(error)) return await this.#passOver(error, at);
-    if (isOutOfRoom(error, generation)) await this.#ranks.endFirst(error).catch(() => {});
-    else if (!isLoss(error)) throw error;
+    // The state to begin with cannot be read.
+    if (hasCode(error, UNREADABLE)) return await this.#passOver(error, at);
+    // The first generation had room: it may become free.
+    if (generation > 0 && hasCode(error, [OUT_OF_ROOM])) await this.#ranks.endFirst(error).catch(() => {});
+    // An actor was lost, or work was aborted because one was.
+    else if (!hasCode(error, LOSSES)) throw error;
     refuseDeliberate(await this.#ranks.generationAfter(generation), generation);
     return { ...at, initial: await this.#lastGood.newest() };
   }
 
-  /**
-   * Goes back to the last kept state and leaves out the call that has failed; its script has the error.
-   * @throws the error itself, or what {@link after} does, if no call is to blame
-   */
+  /** Goes back to the last kept state, without the failed call. @throws the error if no call is to blame; as {@link after} */
   async without({ call, cause }: FailedCall, calls: CallLog, generation: number, at: RestartPoint) {
-    if (!isOfCode(cause)) return await this.after(cause, generation, at);
+    // A program, the data or an option has no such code: those are of lost, slow and stuck actors.
+    const accidents =
+      call.kind === "load" ? LOSSES : [...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"];
+    if (hasCode(cause, accidents)) return await this.after(cause, generation, at);
+    if (call.kind === "load" && !calls.isOpen(call)) throw cause;
     calls.refuse(call, cause);
     await this.#ranks.renew();
     return { ...at, initial: await this.#lastGood.newest() };
+  }
+
+  /** Goes on from a state that a script loads. */
+  async load({ initial }: LoadedState, at: RestartPoint): Promise<RestartPoint> {
+    await this.#ranks.renew();
+    return { ...at, initial };
   }
 
   /** Goes back to a state before the failing step, and skips the batches since then. */
@@ -73,33 +83,13 @@ export class Recovery {
   }
 }
 
-/** Whether the state to begin with cannot be read. */
-function isUnreadable(error: unknown): error is TroupeError {
-  return error instanceof TroupeError && UNREADABLE.includes(error.code);
+function hasCode(error: unknown, codes: readonly string[]): error is TroupeError {
+  return error instanceof TroupeError && codes.includes(error.code);
 }
 
 const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "CHECKPOINT_ELSEWHERE", "MEMORY_COPY_LOST"];
 
-/** Whether a program, the data or an option of a call has thrown the error: not a lost actor, and not a slow one. */
-function isOfCode(error: unknown): boolean {
-  if (!(error instanceof TroupeError)) return true;
-  return ![...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"].includes(error.code);
-}
-
-/** Whether an actor was lost, or work was aborted because one was. */
-function isLoss(error: unknown): boolean {
-  return error instanceof TroupeError && LOSSES.includes(error.code);
-}
-
 const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
-
-/**
- * Whether shared memory is full although the first generation had room. It may become free, so the group is restarted
- * as often as the run allows.
- */
-function isOutOfRoom(error: unknown, generation: number): error is TroupeError {
-  return error instanceof TroupeError && error.code === OUT_OF_ROOM && generation > 0;
-}
 
 const OUT_OF_ROOM = "SHARED_MEMORY_FULL";
 
@@ -111,10 +101,7 @@ function refuseDeliberate(failure: Failure | undefined, generation: number): voi
   if (cause.code in errorTable) throw fromFailure(cause);
 }
 
-/**
- * Errors that no code throws on purpose: an actor that is slow or stuck, or a message lost between processes. When a
- * rank ends, the closed connection to it may be seen first.
- */
+/** Errors that no code throws on purpose: a slow or stuck actor, a lost message, a connection that closes before its end. */
 const ACCIDENTS: readonly string[] = [
   "ACTOR_STALLED",
   "ACTOR_START_TIMEOUT",
@@ -128,18 +115,12 @@ const ACCIDENTS: readonly string[] = [
 /** A run that goes back this many times without progress fails. */
 const MAX_IN_A_ROW = 3;
 
-/**
- * Decides how far a run goes back. If the same step fails again before the run has passed it, the state that it went back to
- * was bad already: then it goes back further.
- */
+/** Decides how far a run goes back: further if the same step fails again before it is passed, as the state was bad already. */
 export class Rewinds {
   #last: { readonly from: number; readonly to: number } | undefined;
   #numInARow = 0;
 
-  /**
-   * @returns the most updates that the state to go back to may have seen
-   * @throws the request's reason if going back does not help
-   */
+  /** @returns the most updates that the state to go back to may have seen @throws the reason if going back does not help */
   latestStep({ step, reason }: RewindRequest): number {
     const isAgain = this.#last !== undefined && step <= this.#last.from;
     this.#numInARow = isAgain ? this.#numInARow + 1 : 1;

@@ -39,22 +39,18 @@ const CALM_MS = 2_000;
 export class SupervisedRanks {
   readonly #system: ActorSystem;
   readonly #supervisor: Supervisor;
-  readonly #prefix: string;
-  readonly #numRanks: number;
-  readonly #hasWriters: boolean;
+  readonly #spread: RankSpread;
   readonly #generations: Generations;
 
   private constructor(
     system: ActorSystem,
     supervisor: Supervisor,
-    { prefix, ranks, slicesTo }: RankSpread,
+    spread: RankSpread,
     generations: Generations,
   ) {
     this.#system = system;
     this.#supervisor = supervisor;
-    this.#prefix = prefix;
-    this.#numRanks = ranks;
-    this.#hasWriters = slicesTo !== undefined;
+    this.#spread = spread;
     this.#generations = generations;
   }
 
@@ -84,14 +80,15 @@ export class SupervisedRanks {
 
   /** The actors of the present generation. Messages to these refs never reach a later generation. */
   get group(): protocol.RankGroup {
-    const places = placesOf(this.#numRanks);
-    const refTo = <P>(name: string) => this.#supervisor.ref<P>(this.#prefix + name).pinned();
+    const { prefix, ranks, slicesTo } = this.#spread;
+    const places = placesOf(ranks);
+    const refTo = <P>(name: string) => this.#supervisor.ref<P>(prefix + name).pinned();
     return {
       feeder: refTo<protocol.FeederProtocol>("feeder"),
       ranks: places.map((rank) => refTo<protocol.RankProtocol>(`rank-${rank}`)),
-      writers: this.#hasWriters
-        ? places.map((rank) => refTo<protocol.SliceWriterProtocol>(`writer-${rank}`))
-        : [],
+      writers: (slicesTo === undefined ? [] : places).map((rank) =>
+        refTo<protocol.SliceWriterProtocol>(`writer-${rank}`),
+      ),
       shards: places.map((rank) => refTo<protocol.ShardProtocol>(`shard-${rank}`)),
     };
   }
@@ -106,10 +103,7 @@ export class SupervisedRanks {
     return this.#generations.present;
   }
 
-  /**
-   * Resolves once generation `generation` has a successor, with the failure that ended it.
-   * @throws the first cause, when the group was given up
-   */
+  /** Resolves once `generation` has a successor, with the failure that ended it. @throws the cause if the group was given up */
   generationAfter(generation: number): Promise<Failure | undefined> {
     return this.#generations.after(generation);
   }
@@ -147,7 +141,7 @@ export class SupervisedRanks {
 
   /** Does as {@link end} to the first rank. */
   endFirst(failure: TroupeError): Promise<void> {
-    return this.end({ actor: `${this.#prefix}rank-0` }, failure);
+    return this.end({ actor: `${this.#spread.prefix}rank-0` }, failure);
   }
 
   /** Gives the group up: callers that wait for its next generation get `cause`. */
@@ -161,14 +155,43 @@ function membersOf(
   { prefix, ranks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
   feeder: () => protocol.FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
-  const places = placesOf(ranks);
-  const placeOf = (rank: number) =>
-    placement === "process" ? { placement, process: `${prefix}rank-${rank}` } : {};
   const { jobUrl } = feeder();
   const loading = (...moduleUrls: string[]) => ({
     modules,
     ...(warmStandby && { standbyModules: moduleUrls.map((url) => new URL(url)) }),
   });
+  const ofRanks = (
+    role: string,
+    module: URL,
+    init: (rank: number) => NonNullable<ChildSpec["init"]>,
+    ...urls: string[]
+  ) =>
+    placesOf(ranks).map((rank) => ({
+      name: `${prefix}${role}-${rank}`,
+      role,
+      index: rank,
+      module,
+      ...(placement === "process" && { placement, process: `${prefix}rank-${rank}` }),
+      ...loading(...urls),
+      init: init(rank),
+    }));
+  const writer = (directory: string) => (rank: number) => (): protocol.SliceWriterInit => ({
+    rank,
+    directory,
+  });
+  const shard =
+    (rank: number) =>
+    (_incarnation: number, refs: SiblingRefs): protocol.ShardInit => ({
+      rank,
+      offload: offload.optimizer && refs<protocol.OffloadProtocol>(`${prefix}offload-${rank}`),
+    });
+  const rank =
+    (rank: number) =>
+    (_incarnation: number, refs: SiblingRefs): protocol.RankInit => ({
+      rank,
+      shard: refs<protocol.ShardProtocol>(`${prefix}shard-${rank}`),
+      feeder: refs<protocol.FeederProtocol>(`${prefix}feeder`),
+    });
   return [
     {
       name: `${prefix}feeder`,
@@ -177,49 +200,10 @@ function membersOf(
       ...loading(jobUrl),
       init: feeder,
     },
-    (offload.optimizer === undefined ? [] : places).map((rank) => ({
-      name: `${prefix}offload-${rank}`,
-      role: "offload",
-      index: rank,
-      module: actorModules.offload,
-      ...placeOf(rank),
-      ...loading(),
-      init: () => undefined,
-    })),
-    (slicesTo === undefined ? [] : places).map((rank) => ({
-      name: `${prefix}writer-${rank}`,
-      role: "writer",
-      index: rank,
-      module: actorModules.sliceWriter,
-      ...placeOf(rank),
-      ...loading(),
-      init: (): protocol.SliceWriterInit => ({ rank, directory: slicesTo as string }),
-    })),
-    places.map((rank) => ({
-      name: `${prefix}shard-${rank}`,
-      role: "shard",
-      index: rank,
-      module: actorModules.shard,
-      ...placeOf(rank),
-      ...loading(),
-      init: (_incarnation: number, refs: SiblingRefs): protocol.ShardInit => ({
-        rank,
-        offload: offload.optimizer && refs<protocol.OffloadProtocol>(`${prefix}offload-${rank}`),
-      }),
-    })),
-    places.map((rank) => ({
-      name: `${prefix}rank-${rank}`,
-      role: "rank",
-      index: rank,
-      module: actorModules.rank,
-      ...placeOf(rank),
-      ...loading(jobUrl),
-      init: (_incarnation: number, refs: SiblingRefs): protocol.RankInit => ({
-        rank,
-        shard: refs<protocol.ShardProtocol>(`${prefix}shard-${rank}`),
-        feeder: refs<protocol.FeederProtocol>(`${prefix}feeder`),
-      }),
-    })),
+    offload.optimizer === undefined ? [] : ofRanks("offload", actorModules.offload, () => () => undefined),
+    slicesTo === undefined ? [] : ofRanks("writer", actorModules.sliceWriter, writer(slicesTo)),
+    ofRanks("shard", actorModules.shard, shard),
+    ofRanks("rank", actorModules.rank, rank, jobUrl),
   ];
 }
 

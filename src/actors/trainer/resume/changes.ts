@@ -11,16 +11,15 @@ export interface PresentRun {
   readonly recipe: Recipe;
 }
 
-/**
- * Lists differences between a resumed run and its checkpoint's run, by name. Fields that an older checkpoint lacks
- * count as equal.
- */
+/** Lists differences of a resumed run from its checkpoint's, by name. Fields that an older checkpoint lacks count as equal. */
 export function changesSince(before: TrainerState, now: PresentRun): RunChange[] {
+  const recipe = recipeIn(before);
+  const [was, is] = [recipe.data, now.recipe.data];
   return [
-    ...settingsChanges(before.job, now.config),
-    ...runChanges(recipeIn(before), now.recipe),
-    ...trainingChanges(recipeIn(before), now.recipe, before.batchSize),
-    ...dataChanges(recipeIn(before), now.recipe),
+    ...(isTable(before.job) ? fieldChanges("settings", "", before.job, now.config) : []),
+    ...runChanges(recipe, now.recipe),
+    ...trainingChanges(recipe, now.recipe, before.batchSize),
+    ...(was === undefined || is === undefined ? [] : fieldChanges("data", "data.", was, is)),
   ];
 }
 
@@ -52,10 +51,6 @@ export function changeableNames({ config, recipe }: PresentRun): string[] {
 /** The settings of a checkpoint's run; empty where it has none. */
 export function settingsIn({ job }: TrainerState): JobConfig {
   return isTable(job) ? (job as JobConfig) : {};
-}
-
-function settingsChanges(before: JsonValue, now: JobConfig): RunChange[] {
-  return isTable(before) ? fieldChanges("settings", "", before, now) : [];
 }
 
 function runChanges(before: Partial<Recipe>, now: Recipe): RunChange[] {
@@ -94,7 +89,8 @@ function trainingChanges(before: Partial<Recipe>, now: Recipe, batchSize: number
 }
 
 function optimizerChanges(before: Recipe["optimizers"], now: Recipe["optimizers"]): RunChange[] {
-  if (before.length !== now.length) return [numberChange("optimizers", before.length, now.length)];
+  if (before.length !== now.length)
+    return [{ of: "training", name: "optimizers", was: `${before.length}`, is: `${now.length}` }];
   return before.flatMap((optimizer, index) => {
     const name = placeOf("optimizer", index, before.length);
     const { groups: _was, ...was } = optimizer;
@@ -155,10 +151,6 @@ function ratesWord(ratesAt: JsonValue | undefined): string {
     .join(", ");
 }
 
-function dataChanges({ data: before }: Partial<Recipe>, { data: now }: Recipe): RunChange[] {
-  return before === undefined || now === undefined ? [] : fieldChanges("data", "data.", before, now);
-}
-
 type Fields = Readonly<Record<string, JsonValue | undefined>>;
 
 function fieldChanges(of: RunChange["of"], prefix: string, before: Fields, now: Fields): RunChange[] {
@@ -169,10 +161,6 @@ function fieldChanges(of: RunChange["of"], prefix: string, before: Fields, now: 
     if (JSON.stringify(was) === JSON.stringify(is) || (of === "settings" && was === undefined)) return [];
     return [{ of, name: `${prefix}${name}`, was: wordOf(was), is: wordOf(is) }];
   });
-}
-
-function numberChange(name: string, was: number, is: number): RunChange {
-  return { of: "training", name, was: `${was}`, is: `${is}` };
 }
 
 /** Every value that is not a table, by its path joined with dots. */

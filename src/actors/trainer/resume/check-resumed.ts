@@ -12,10 +12,7 @@ export interface ResumedRun extends PresentRun {
   readonly model: Module;
   readonly steps: number;
   readonly facts: DatasetFacts;
-  /**
-   * Names that may differ from the checkpoint's run: `optimizer` covers all that begins with `optimizer.`; `all` covers
-   * everything.
-   */
+  /** Names that may differ from the checkpoint's: `optimizer` covers all that begins with `optimizer.`; `all` everything. */
   readonly allowed: readonly string[];
 }
 
@@ -84,10 +81,10 @@ function checkTokenizer({ tokenizer }: TrainerState, facts: DatasetFacts): void 
 }
 
 /**
- * Compares tensors by name and shape: a stored one that the model lacks would be lost with the next save, and one that
- * is not stored could not be filled.
+ * Compares tensors by name and shape: a stored one that the model lacks would be lost, a missing one could not be filled.
+ * @throws {TroupeError} `RESUME_MISMATCH`
  */
-function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
+export function checkModel({ path, weights }: Resumed, model: Module, changes: readonly RunChange[]): void {
   const state = tunedState(model);
   const hint = whyAnother(changes);
   for (const [name, { shape }] of state) {

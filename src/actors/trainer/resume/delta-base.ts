@@ -81,8 +81,8 @@ async function identityOf(beginning: Beginning, model: Module): Promise<JsonObje
   return { folder: beginning.folder, sha256: digest.digest("hex") };
 }
 
-/** Refuses another base: its folder may have moved, but not changed. */
-function checkBase({ resumed }: Start, now: JsonObject): void {
+/** Refuses another base: its folder may have moved, but not changed. @throws {TroupeError} `RESUME_MISMATCH` */
+export function checkBase({ resumed }: Start, now: JsonObject): void {
   const was = resumed?.state.base ?? {};
   if (was.sha256 === now.sha256 && was.seed === now.seed) return;
   throw new TroupeError("RESUME_MISMATCH", {

@@ -9,10 +9,7 @@ export type ModuleIdentity = {
   readonly file: string;
   /** Digest of the module alone; empty where it is not a file. */
   readonly sha256: string;
-  /**
-   * Digests of the user's own files that it imports, directly or not, by path from the module's folder. Left out where
-   * there are none, and by older versions.
-   */
+  /** Digests of the user's files that it imports, by path from the module's folder; none in older versions. */
   readonly imports?: Readonly<Record<string, string>>;
 };
 

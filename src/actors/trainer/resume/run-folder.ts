@@ -16,10 +16,7 @@ export interface RunFolderOptions {
   readonly overwrite: boolean;
 }
 
-/**
- * A run's folder of checkpoints, locked while the run lasts and marked with its id. A run that resumes from a
- * checkpoint in the same folder keeps that id.
- */
+/** A run's checkpoint folder, locked while the run lasts and marked with its id, which a run that resumes there keeps. */
 export class RunFolder implements AsyncDisposable {
   readonly record: checkpoints.RunRecord;
   readonly #storage: checkpoints.CheckpointStorage;

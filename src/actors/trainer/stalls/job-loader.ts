@@ -6,10 +6,7 @@ import { keepModules, type ModuleTexts } from "../../../runtime/module-texts.ts"
 import { actorModules } from "../../index.ts";
 import type { BegunData, DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
 
-/**
- * The actor that loads a job and opens its data first. Differs from the run's feeder, which would otherwise be reported
- * as its second generation.
- */
+/** The actor that loads a job and opens its data first, named so that the run's feeder is no second generation of it. */
 export const JOB_LOADER = "job-loader";
 
 /** A job's module may import anything; if loading takes longer than this, it is taken to wait for something that never comes. */
@@ -49,10 +46,7 @@ export class JobLoader {
   readonly #options: JobLoaderOptions;
   readonly #actor: ActorRef<FeederProtocol>;
 
-  /**
-   * Starts the thread and loads the job.
-   * @throws {TroupeError} `JOB_INVALID` for a module that cannot be loaded, or whose loading does not end
-   */
+  /** Starts the thread and loads the job. @throws {TroupeError} `JOB_INVALID` for a module that fails, or never ends, to load */
   static async start(options: JobLoaderOptions): Promise<JobLoader> {
     const { system, prefix, jobUrl, name } = options;
     const startDeadlineMs = Math.min(LONGEST_LOAD_MS, options.deadlineMs);

@@ -24,10 +24,7 @@ export class Stalls {
   readonly #firstMs: number;
   readonly #latestMs: number[] = [];
 
-  /**
-   * @param leastMs - the shortest limit, however short the steps are
-   * @param firstMs - the limit before the first step, when no duration is known
-   */
+  /** @param leastMs - the shortest limit, however short the steps are @param firstMs - the limit before the first step */
   constructor(leastMs: number, firstMs: number) {
     this.#leastMs = leastMs;
     this.#firstMs = Math.max(leastMs, firstMs);
@@ -36,7 +33,10 @@ export class Stalls {
   /** How long an actor may show no progress, in ms. */
   get afterMs(): number {
     if (this.#latestMs.length === 0) return this.#firstMs;
-    return Math.max(this.#leastMs, STEPS_OF_PATIENCE * longOf(this.#latestMs));
+    // A duration that few exceed; the longest one while there are few.
+    const numExceptions = Math.floor(this.#latestMs.length / STEPS_AN_EXCEPTION);
+    const longMs = this.#latestMs.toSorted((a, b) => b - a)[numExceptions] ?? 0;
+    return Math.max(this.#leastMs, STEPS_OF_PATIENCE * longMs);
   }
 
   /** How long the user's code may take before it is named, in ms. It ends no run, so it also applies before the first step. */
@@ -72,12 +72,6 @@ export class Stalls {
     // Stuck behind an `await`, in the operation that it noted last; an actor without one is still being prepared.
     return unresponsiveMs !== undefined && op !== undefined;
   }
-}
-
-/** A duration that few exceed; the longest one while there are few. */
-function longOf(durationsMs: readonly number[]): number {
-  const numExceptions = Math.floor(durationsMs.length / STEPS_AN_EXCEPTION);
-  return durationsMs.toSorted((a, b) => b - a)[numExceptions] ?? 0;
 }
 
 /** Whether the system has stopped a process, by a signal or for a debugger. */

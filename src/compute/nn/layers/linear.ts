@@ -1,5 +1,5 @@
 import { describeValue, TroupeError, whatWasMeant } from "../../../errors/index.ts";
-import { isOnGpu, ops, type Tensor } from "../../tensor/index.ts";
+import { isInvariant, isOnGpu, ops, type Tensor } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
 import { type Initializer, uniform, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
@@ -142,7 +142,8 @@ export abstract class Affine extends Module {
   /** Completes the addition. @param own - x W, [..., out] @param narrow - results of {@link down}, or their sum, [..., r] */
   withAdded(own: Tensor, narrow: Tensor): Tensor {
     const { up, scale } = this.#added as AddedProduct;
-    return own.add(up.forward(narrow), scale);
+    // One operation rounds once or twice, depending on the place of an element in memory.
+    return isInvariant() ? own.add(up.forward(narrow).mul(scale)) : own.add(up.forward(narrow), scale);
   }
 
   /** Adds the bias to a complete product, and applies the activation and what follows it: [..., out] → [..., out]. */

@@ -11,7 +11,12 @@ import {
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import { BlockTape } from "../tape/block-tape.ts";
 import type { Offloader } from "../tape/offloader.ts";
-import { BlockPrograms, type RecordedBlock, type Unrecorded } from "../tape/programs.ts";
+import {
+  BlockPrograms,
+  type RecordedBlock,
+  type RecordedProgram,
+  type Unrecorded,
+} from "../tape/programs.ts";
 import { BlockGathers, type GatherOptions, type ShardPort } from "./block-gathers.ts";
 import { BufferWrites } from "./buffer-writes.ts";
 import { type Completion, MORE_MAY_COME, UnitGradients } from "./unit-gradients.ts";
@@ -60,6 +65,7 @@ export class BlockEngine<Ticket> {
   readonly #open = new Map<string, OpenPass>();
   readonly #programs: BlockPrograms | undefined;
   readonly #unrecorded: Unrecorded[] = [];
+  readonly #recordedPrograms: RecordedProgram[] = [];
   /** Whether a pass has shown that gradients flow only through the blocks' arguments and results. */
   #checked = false;
 
@@ -74,13 +80,15 @@ export class BlockEngine<Ticket> {
     );
     this.#writes = new BufferWrites(plan, (block, writes) => port.reduce(block, writes));
     if (options.programs !== true) return;
-    const tell = (unrecorded: Unrecorded) => void this.#unrecorded.push(unrecorded);
     const reason = unrecordable(plan);
     if (reason !== undefined) {
-      tell({ block: "every block", reason });
+      this.#unrecorded.push({ block: "every block", reason });
       return;
     }
-    this.#programs = new BlockPrograms((unit) => this.#recorded(unit), options.randomness, tell);
+    this.#programs = new BlockPrograms((unit) => this.#recorded(unit), options.randomness, {
+      recorded: (program) => void this.#recordedPrograms.push(program),
+      unrecorded: (block) => void this.#unrecorded.push(block),
+    });
   }
 
   /**
@@ -124,6 +132,11 @@ export class BlockEngine<Ticket> {
   /** @returns blocks that were not recorded as programs, each once */
   takeUnrecorded(): readonly Unrecorded[] {
     return this.#unrecorded.splice(0);
+  }
+
+  /** @returns programs that blocks are replayed by, each once */
+  takePrograms(): readonly RecordedProgram[] {
+    return this.#recordedPrograms.splice(0);
   }
 
   /**

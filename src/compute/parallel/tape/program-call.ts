@@ -81,6 +81,8 @@ export interface ProgramStore {
   boundOf(block: number): readonly Tensor[];
   /** Keeps a program, unless its block was refused meanwhile. */
   keep(block: number, kept: Kept): void;
+  /** Replays a program from now on: a second recording came to the same. */
+  confirm(block: number, kept: Kept): void;
   /** Issues a block one operator at a time from now on. */
   refuse(block: number, reason: string | Error): void;
   /** @returns a program of the same kind of call */
@@ -186,7 +188,7 @@ export class ProgramCall implements CallProgram {
       ? programDifference(before.program, made.program)
       : "other results";
     dropProgram(made.program);
-    if (difference === "") before.isSure = true;
+    if (difference === "") this.#programs.confirm(this.#block, before);
     else this.#programs.refuse(this.#block, `two calls that differ: ${difference}`);
   }
 

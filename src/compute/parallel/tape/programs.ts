@@ -1,6 +1,6 @@
 import { framesOf, ownFrames } from "../../../errors/index.ts";
 import { isFused, type Module, type Randomness } from "../../nn/index.ts";
-import { dropProgram, type Tensor } from "../../tensor/index.ts";
+import { describeProgram, dropProgram, type ProgramText, type Tensor } from "../../tensor/index.ts";
 import { describePlain } from "./describe-plain.ts";
 import { type Kept, ProgramCall, type ProgramStore } from "./program-call.ts";
 
@@ -14,6 +14,20 @@ export interface Unrecorded {
   readonly reason: string;
   /** The line of the user's code that was in the way, as `file:line:column`, if one was. */
   readonly line?: string | undefined;
+}
+
+/** A block whose calls are replayed, and its program. */
+export interface RecordedProgram extends ProgramText {
+  /** Name of the block. */
+  readonly block: string;
+}
+
+/** Takes what becomes of each block. */
+export interface ProgramListener {
+  /** Takes a program that is replayed from now on; of programs alike, one. */
+  recorded(program: RecordedProgram): void;
+  /** Takes each block that is not recorded, once. */
+  unrecorded(block: Unrecorded): void;
 }
 
 /** A block as its programs see it. */
@@ -32,21 +46,22 @@ export interface RecordedBlock {
 export class BlockPrograms implements ProgramStore, Disposable {
   readonly randomness: Randomness | undefined;
   readonly #blockOf: (block: number) => RecordedBlock;
-  readonly #tell: (unrecorded: Unrecorded) => void;
+  readonly #listener: ProgramListener;
   readonly #blocks = new Map<number, RecordedBlock>();
   readonly #modules = new Map<number, readonly Module[]>();
   readonly #kept = new Map<number, Kept[]>();
   readonly #refused = new Set<number>();
+  /** Programs that the listener has, as text. */
+  readonly #told = new Set<string>();
 
-  /** @param tell - takes each block that is not recorded, once */
   constructor(
     blockOf: (block: number) => RecordedBlock,
     randomness: Randomness | undefined,
-    tell: (unrecorded: Unrecorded) => void,
+    listener: ProgramListener,
   ) {
     this.#blockOf = blockOf;
     this.randomness = randomness;
-    this.#tell = tell;
+    this.#listener = listener;
   }
 
   /**
@@ -72,8 +87,8 @@ export class BlockPrograms implements ProgramStore, Disposable {
     this.#refused.add(block);
     for (const { program } of this.#kept.get(block)?.splice(0) ?? []) dropProgram(program);
     const { name } = this.#block(block);
-    if (typeof reason === "string") this.#tell({ block: name, reason });
-    else this.#tell({ block: name, reason: reason.message, line: lineOf(reason) });
+    if (typeof reason === "string") this.#listener.unrecorded({ block: name, reason });
+    else this.#listener.unrecorded({ block: name, reason: reason.message, line: lineOf(reason) });
   }
 
   keep(block: number, kept: Kept): void {
@@ -82,6 +97,15 @@ export class BlockPrograms implements ProgramStore, Disposable {
     if (this.#refused.has(block)) dropProgram(kept.program);
     else all.push(kept);
     if (all.length > MOST_OF_A_BLOCK) dropProgram((all.shift() as Kept).program);
+  }
+
+  confirm(block: number, kept: Kept): void {
+    kept.isSure = true;
+    const text = describeProgram(kept.program);
+    const key = JSON.stringify(text);
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    this.#listener.recorded({ block: this.#block(block).name, ...text });
   }
 
   twin(block: number, kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): Kept | undefined {

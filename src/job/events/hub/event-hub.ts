@@ -17,10 +17,7 @@ import { stampMs } from "./stamp.ts";
 
 /** Selects the events of an {@link EventStream} and bounds its buffer. */
 export interface EventStreamOptions<Kind extends EventKind = EventKind> extends EventSelection<Kind> {
-  /**
-   * The most events held for a slow reader: 1,024 by default. Beyond that the oldest are dropped and counted in
-   * `numDropped` of the stream.
-   */
+  /** The most events held for a slow reader, 1,024 by default; beyond, the oldest are dropped and counted in `numDropped`. */
   readonly buffer?: number;
 }
 
@@ -77,10 +74,7 @@ export class EventHub {
     );
   }
 
-  /**
-   * Stamps an event and delivers it. Does nothing after {@link close}.
-   * @param model - name of the live model that it is of, if it has one
-   */
+  /** Stamps an event and delivers it; does nothing after {@link close}. @param model - name of its live model, if it has one */
   emit(body: TroupeEventBody, model?: string): void {
     if (this.#closed) return;
     const event = this.#write(body, model);
@@ -118,10 +112,7 @@ export class EventHub {
     return new EventStream(this.events$.pipe(filter(selector(options))), buffer);
   }
 
-  /**
-   * Delivers all emitted events to subscribers, for at most a second to slow ones, so that code that waits for an event
-   * can go on.
-   */
+  /** Delivers all emitted events to subscribers, at most a second to slow ones, so that code that waits for one can go on. */
   flush(): void {
     if (this.#closed) return;
     this.#draining?.cancel();

@@ -9,9 +9,7 @@ export type EventListener<Kind extends EventKind> = (event: EventOf<Kind>) => un
 
 type AnyListener = (event: TroupeEvent) => unknown;
 
-/**
- * Listeners by kind of event. The first error of each, thrown or by a rejected promise, is reported; it keeps receiving events.
- */
+/** Listeners by kind of event. The first error of each, thrown or rejected, is reported; it keeps receiving events. */
 export class EventListeners {
   readonly #emitter = new EventEmitter<Record<EventKind, [TroupeEvent]>>();
   /** The wrapped listener that the emitter has, by the original. */

@@ -2,9 +2,7 @@ import type { Observable, Subscription } from "rxjs";
 import type { EventKind, EventOf } from "../event.ts";
 import { BoundedQueue } from "./bounded-queue.ts";
 
-/**
- * Events as an async iterator. A slow reader loses the oldest events and delays nothing; leaving the loop ends the subscription.
- */
+/** Events as an async iterator. A slow reader loses the oldest and delays nothing; leaving the loop ends the subscription. */
 export class EventStream<Kind extends EventKind = EventKind> implements AsyncIterableIterator<EventOf<Kind>> {
   readonly #queue: BoundedQueue<EventOf<Kind>>;
   readonly #subscription: Subscription;

@@ -2,6 +2,7 @@
 export type StepEvent =
   | StepFinished
   | EvaluationFinished
+  | BlockRecorded
   | BlockUnrecorded
   | LossesUnweighed
   | TextGenerated
@@ -88,6 +89,26 @@ export interface LossesUnweighed {
   readonly numCounted: readonly number[];
   /** The line to add to the job to weigh its losses. */
   readonly advice: string;
+}
+
+/** One half of a block's program. */
+export interface BlockProgram {
+  /** Operators that a call issues without the program, those that only make views included. */
+  readonly numIssued: number;
+  /** Operators that a replay runs, in order: a line each, with what it gives, its name, and what it reads. */
+  readonly operators: readonly string[];
+}
+
+/**
+ * A block was recorded as a program (`graph`), by which its calls are replayed from now on. Of programs alike, one is reported.
+ */
+export interface BlockRecorded {
+  readonly kind: "block.recorded";
+  readonly step: number;
+  /** Name of the first such block. */
+  readonly block: string;
+  readonly forward: BlockProgram;
+  readonly backward: BlockProgram;
 }
 
 /**

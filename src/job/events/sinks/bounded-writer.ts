@@ -18,10 +18,7 @@ export const fileWriteMs = 200;
 
 /** Options of a {@link BoundedWriter}. */
 export interface BoundedWriterOptions {
-  /**
-   * Pieces that arrive within this time are written together, since a write costs as much as formatting many lines.
-   * Default: 0, at once.
-   */
+  /** Pieces within this time are written together: a write costs as much as formatting many lines. Default: 0, at once. */
   readonly everyMs?: number;
   /** Whether pieces are written within the call where that cannot block. Default: false. */
   readonly prompt?: boolean;
@@ -61,10 +58,7 @@ export class BoundedWriter {
   #isOver = false;
   #tell: TellTrouble = () => {};
 
-  /**
-   * @param target - an outlet, a stream, or a file descriptor: even a pipe that nobody reads then blocks nothing, as
-   * writing to `process.stdout` would
-   */
+  /** @param target - an outlet, a stream, or a descriptor, which never blocks even for a pipe that nobody reads */
   constructor(target: Outlet | Writable | number, options: BoundedWriterOptions = {}) {
     this.#outlet =
       typeof target === "number"

@@ -15,10 +15,7 @@ export interface ConsoleStream {
 
 /** Options of a console sink; those left out are read from the stream and the environment. */
 export interface ConsoleSinkOptions {
-  /**
-   * Default: standard error, so that standard output stays free for results. Written without blocking; up to a megabyte
-   * is held for a slow reader.
-   */
+  /** Default: standard error, so that standard output is free for results; never blocks, and holds up to a megabyte. */
   readonly stream?: ConsoleStream;
   /** Whether a progress line is redrawn in place. Default: on a terminal, unless `CI` is set or `TERM` is `dumb`. */
   readonly live?: boolean;
@@ -41,19 +38,14 @@ const maxHeldBytes = 1 << 20;
 const redrawMs = 100;
 /** Where nothing is redrawn, a line for each step would bury the rest. */
 const plainLineMs = 5000;
-/**
- * Anomalies that are only reported come by hundreds where a loss is nearly zero: a person needs only one of a kind per minute.
- */
+/** Anomalies that are only reported come by hundreds where a loss is nearly zero: one of a kind per minute is enough. */
 const anomalyPauseMs = 60_000;
 
 const eraseLine = "\r\u001b[2K";
 const colors: Readonly<Record<Tone, string>> = { plain: "", good: "\u001b[32m", bad: "\u001b[31m" };
 const colorOff = "\u001b[0m";
 
-/**
- * Prints a run for people: a progress line, redrawn in place on a terminal and printed every five seconds elsewhere,
- * and a line for every event that matters.
- */
+/** Prints a run for people: a progress line, redrawn on a terminal, else every five seconds, and a line for each grave event. */
 export function consoleSink(options: ConsoleSinkOptions = {}): EventSink {
   const { stream = process.stderr, clock = () => performance.now() } = options;
   const writer =

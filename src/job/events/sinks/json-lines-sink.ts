@@ -15,10 +15,7 @@ export interface JsonLinesOptions {
   readonly fields?: "plain" | "pino";
   /** Events within this time are written together, which for a file costs less. Default: 200 for a path, else 0. */
   readonly everyMs?: number;
-  /**
-   * Whether a path that cannot be written yet is tried again, like one that fails later, instead of refused; its folder
-   * is then not created. Default: false.
-   */
+  /** Whether a path that cannot be written yet is tried again instead of refused; its folder is not created. Default: false. */
   readonly mayWait?: boolean;
 }
 

@@ -13,10 +13,7 @@ export interface Outcome {
   readonly error?: NodeJS.ErrnoException;
 }
 
-/**
- * An output for pieces. If a write fails in the middle of a piece, that part is removed or made invalid, so that no
- * reader takes it and the next piece for one.
- */
+/** An output for pieces. A part of a piece that could not be written is removed or made invalid: no reader takes it for one. */
 export interface Outlet {
   /** Its name for people: a path, "standard output". */
   readonly name: string;

@@ -73,6 +73,11 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
           ? "back to the beginning"
           : `back to step ${event.step}, from ${event.from === "memory" ? "memory" : "its checkpoint"}`,
       );
+    case "block.recorded": {
+      const issued = event.forward.numIssued + event.backward.numIssued;
+      const replayed = event.forward.operators.length + event.backward.operators.length;
+      return plain(`${event.block} is replayed as a program: ${issued} operators became ${replayed}`);
+    }
     case "block.unrecorded":
       return plain(
         `${event.block} is not replayed as a program: ${event.reason}${event.line === undefined ? "" : ` (${event.line})`}`,
@@ -180,10 +185,7 @@ function explain(error: ErrorReport): string {
   return error.actor === undefined ? error.message : `${error.message} (in ${error.actor})`;
 }
 
-/**
- * Describes the work of an actor that shows no progress: "handling step for 31 s, at forward 12, after allReduce #1841
- * of tp 0-1".
- */
+/** Describes the work of an actor without progress: "handling step for 31 s, at forward 12, after allReduce #1841 of tp 0-1". */
 export function describeStall({
   state,
   ageMs,

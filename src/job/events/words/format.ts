@@ -64,10 +64,7 @@ export function formatDuration(durationMs: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
 }
 
-/**
- * Makes text safe for a terminal: control characters from a model or a file, which could move the cursor or worse,
- * become visible; line breaks and tabs stay.
- */
+/** Makes text safe for a terminal: control characters, which could move the cursor or worse, become visible, but \n and \t. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (character) => {

@@ -2,7 +2,7 @@
 
 import { Tensor } from "../../../compute/tensor/index.ts";
 import * as data from "../../../library/data/index.ts";
-import { families, familyOf, hasModel, type Task, type TaskModel } from "../../../library/models/index.ts";
+import { families, familyOf, hasModel, type TaskModel } from "../../../library/models/index.ts";
 import { defineJob } from "../../index.ts";
 import { type AnyTask, type DynamicShapes, type TaskFacts, taskModel, taskNamed } from "../../tasks/index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
@@ -52,6 +52,7 @@ function numRows(batch: data.Batch): number {
 /** Tasks whose rows are texts of different lengths. */
 const withLengths: ReadonlySet<string> = new Set([
   "causal_lm",
+  "chat",
   "sequence_classification",
   "token_classification",
   "question_answering",
@@ -60,19 +61,20 @@ const withLengths: ReadonlySet<string> = new Set([
 ]);
 
 /** Tasks whose samples can be packed, if the model's family supports it. */
-const packable: readonly Task[] = [
+const packable: readonly string[] = [
   "sequence_classification",
   "token_classification",
   "question_answering",
   "masked_lm",
   "causal_lm",
+  "chat",
 ];
 
 /** Samples are sorted within the step only, so each step keeps its samples. */
 function shapesOf(given: Arguments): DynamicShapes {
   const multiple = Math.max(1, given.padToMultipleOf);
   const config = configOf(given);
-  const task = packable.find((name) => name === given.task);
+  const task = packable.includes(given.task) ? taskNamed(given.task).task : undefined;
   if (given.packing && !(task && hasModel(task, config) && familyOf(config)?.packs)) {
     const packing = families().filter(({ heads, packs }) => packs && task && heads[task]);
     throw argumentError(
@@ -127,6 +129,7 @@ export default defineJob({
       source: [given.datasetPath, given.datasetName].filter((word) => word !== "").join("/") || place,
       config: configOf(given),
       ...(hasTexts && { tokenizer: await data.loadTokenizer(folder) }),
+      ...(given.task === "chat" && { chatTemplate: await data.ChatTemplate.load(folder) }),
       ...(seqLength > 0 && { length: seqLength }),
       ...((given.dynamicShapes || given.packing) && { dynamicShapes: shapesOf(given) }),
       seed,

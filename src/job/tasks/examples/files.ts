@@ -53,10 +53,7 @@ export async function eachSplit<T, E>(
   return Object.fromEntries(entries) as { readonly train: E } & Readonly<Record<string, E>>;
 }
 
-/**
- * Reads examples from records, in files whose names end as `ending` says.
- * @param exampleOf - `place` names the file and the example in errors
- */
+/** Reads examples from records, in files named `ending`. @param exampleOf - `place` names file and example in errors */
 export async function readExamples<E>(
   path: string,
   ending: RegExp,

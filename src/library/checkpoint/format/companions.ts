@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { fileFailure, TroupeError } from "../../../errors/index.ts";
+import { fileErrors, fileFailure } from "../../../errors/index.ts";
 import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 
 /**
@@ -39,12 +39,8 @@ async function readCompanion(path: string): Promise<Uint8Array> {
   try {
     return await readBounded(path, maxFileBytes.tokenizer);
   } catch (cause) {
-    throw new TroupeError("HUGGING_FACE_FOLDER", {
-      where: "hugging face",
-      expected: `a readable file at ${path}`,
-      got: fileFailure(cause),
-      fields: { path },
-      cause,
-    });
+    throw unreadable(path, "a readable file", fileFailure(cause), { cause });
   }
 }
+
+const unreadable = fileErrors("HUGGING_FACE_FOLDER", "hugging face", undefined, "at");

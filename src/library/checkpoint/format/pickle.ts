@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { fileErrors, type TroupeError } from "../../../errors/index.ts";
 
 /**
  * A pickle's content as plain data: dictionaries become Maps, tuples and lists arrays. An object that Python would
@@ -302,14 +302,10 @@ const opcodes: Readonly<Record<string, (reading: Unpickling) => void>> = {
 };
 
 /** The error for a file that is not a model saved by `torch.save`. */
-export function torchFileError(path: string, expected: string, got: string): TroupeError {
-  return new TroupeError("TORCH_FILE", {
-    where: "torch file",
-    expected: `${expected} in ${path}`,
-    got,
-    hint: "write only the model's state_dict() with torch.save, or as safetensors",
-    fields: { path },
-  });
-}
+export const torchFileError = fileErrors(
+  "TORCH_FILE",
+  "torch file",
+  "write only the model's state_dict() with torch.save, or as safetensors",
+);
 
 const hex = (opcode: string): string => `0x${opcode.charCodeAt(0).toString(16).padStart(2, "0")}`;

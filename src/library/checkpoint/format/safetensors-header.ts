@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { fileErrors, TroupeError } from "../../../errors/index.ts";
 import { JsonCursor } from "./json-cursor.ts";
 
 /** Bits per element of every safetensors dtype, in the reference writer's order. */
@@ -174,15 +174,11 @@ export function isDType(dtype: string): dtype is SafetensorsDType {
 }
 
 /** The error for a damaged file. */
-export function corrupt(path: string, expected: string, got: string): TroupeError {
-  return new TroupeError("SAFETENSORS_INVALID", {
-    where: "safetensors",
-    expected: `${expected} in ${path}`,
-    got,
-    hint: "the file is damaged or foreign: fetch or save it again",
-    fields: { path },
-  });
-}
+export const corrupt = fileErrors(
+  "SAFETENSORS_INVALID",
+  "safetensors",
+  "the file is damaged or foreign: fetch or save it again",
+);
 
 function unwritable(name: string, expected: string): TroupeError {
   return new TroupeError("SAFETENSORS_TENSOR", {

@@ -1,5 +1,5 @@
 import { type Bytes, layInto } from "../storage/bytes.ts";
-import { oneStretch, type StoredFile } from "../storage/storage.ts";
+import type { StoredFile } from "../storage/storage.ts";
 import { SummedReader } from "../storage/summed-file.ts";
 import {
   PickleCut,
@@ -12,7 +12,7 @@ import {
 } from "./pickle.ts";
 import { type SafetensorsDType, type TensorEntry, tensorSizeBytes } from "./safetensors-header.ts";
 import { TensorFile, type TensorPart } from "./tensor-file.ts";
-import { type ZipEntry, zipEntries } from "./zip-entries.ts";
+import { bytesAt, type ZipEntry, zipEntries } from "./zip-entries.ts";
 
 /** Dtypes of storages, by the names that `torch.save` gives them. */
 // biome-ignore format: a list
@@ -118,7 +118,7 @@ export class TorchFile extends TensorFile {
   }
 
   static async #read(file: StoredFile): Promise<TorchFile> {
-    const start = await bytesAt(file, 0, Math.min(4, file.sizeBytes));
+    const start = await bytesAt(file, 0, Math.min(4, file.sizeBytes), "its description");
     if (new TextDecoder("latin1").decode(start) !== "PK\x03\x04") return TorchFile.#readLegacy(file);
     const { path } = file;
     const entries = await zipEntries(file);
@@ -129,13 +129,18 @@ export class TorchFile extends TensorFile {
     const folder = pickle.slice(0, -"data.pkl".length);
     const order = entries.get(`${folder}byteorder`);
     if (order !== undefined) {
-      const said = new TextDecoder().decode(await bytesAt(file, order.begin, Math.min(order.sizeBytes, 16)));
+      const said = new TextDecoder().decode(
+        await bytesAt(file, order.begin, Math.min(order.sizeBytes, 16), "its description"),
+      );
       if (said !== "little") throw torchFileError(path, "numbers in little-endian order", said);
     }
     const { begin, sizeBytes } = entries.get(pickle) as ZipEntry;
     if (sizeBytes > MAX_PICKLE_BYTES)
       throw torchFileError(path, "a description of a model", `${sizeBytes} bytes of it`);
-    const { value } = readPickle(await bytesAt(file, begin, sizeBytes), 0, { path, names: known });
+    const { value } = readPickle(await bytesAt(file, begin, sizeBytes, "its description"), 0, {
+      path,
+      names: known,
+    });
     return new TorchFile(file, value, (key, numel, itemBytes) => {
       const entry = entries.get(`${folder}data/${key}`);
       if (entry !== undefined && entry.sizeBytes >= numel * itemBytes) return entry;
@@ -189,7 +194,7 @@ export class TorchFile extends TensorFile {
     const { begin, end, strides } = tensor;
     if (strides === undefined)
       return this.file.read(inFile, into, { what: `tensor ${JSON.stringify(name)}` });
-    const all = gathered(await bytesAt(this.file, begin, end - begin), tensor, strides);
+    const all = gathered(await bytesAt(this.file, begin, end - begin, "its description"), tensor, strides);
     for (let i = 0; i < stretches.length; i += 3) {
       const [first = 0, target = 0, size = 0] = stretches.subarray(i, i + 3);
       layInto(all.subarray(first, first + size), into, target);
@@ -318,7 +323,7 @@ async function legacyHead(
 ): Promise<{ readonly root: Pickled; readonly keys: readonly string[]; readonly end: number }> {
   const { path, sizeBytes } = file;
   for (let size = Math.min(1 << 20, sizeBytes); ; size = Math.min(8 * size, sizeBytes)) {
-    const bytes = await bytesAt(file, 0, size);
+    const bytes = await bytesAt(file, 0, size, "its description");
     try {
       return parseLegacyHead(bytes, path);
     } catch (error) {
@@ -346,12 +351,6 @@ function parseLegacyHead(bytes: Uint8Array, path: string) {
   if (!Array.isArray(keys) || !keys.every((key): key is string => typeof key === "string"))
     throw torchFileError(path, "the keys of its storages", "something else");
   return { root, keys, end };
-}
-
-async function bytesAt(file: StoredFile, begin: number, size: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(size);
-  if (size > 0) await file.read(oneStretch(begin, size), bytes, { what: "its description" });
-  return bytes;
 }
 
 function isCount(value: Pickled | undefined): value is number {

@@ -18,7 +18,7 @@ const MAX_DIRECTORY_BYTES = 1 << 25;
 /** Marks a number that is in a record of 64 bits instead. */
 const ELSEWHERE = 0xffffffff;
 
-const what = { what: "the directory of the archive" } as const;
+const DIRECTORY = "the directory of the archive";
 
 /**
  * Finds the uncompressed files of a zip archive, by name.
@@ -54,7 +54,7 @@ export async function zipEntries(file: StoredFile): Promise<ReadonlyMap<string, 
   for (const { name, header } of found)
     if (!(header + LOCAL_HEADER <= sizeBytes)) throw refuse(`${name} within the archive`, `it at ${header}`);
   const stretches = found.flatMap(({ header }, index) => [header, LOCAL_HEADER * index, LOCAL_HEADER]);
-  await file.read(Float64Array.from(stretches), headers, what);
+  await file.read(Float64Array.from(stretches), headers, { what: DIRECTORY });
   const local = new DataView(headers.buffer);
   return new Map(
     found.map(({ name, header, sizeBytes: own }, index): [string, ZipEntry] => {
@@ -118,8 +118,14 @@ function wide64(view: DataView, at: number): number {
   return Number.isSafeInteger(value) ? value : Number.NaN;
 }
 
-async function bytesAt(file: StoredFile, begin: number, size: number): Promise<Uint8Array<ArrayBuffer>> {
+/** Reads part of a file. @param what - its name for messages */
+export async function bytesAt(
+  file: StoredFile,
+  begin: number,
+  size: number,
+  what = DIRECTORY,
+): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(size);
-  if (size > 0) await file.read(oneStretch(begin, size), bytes, what);
+  if (size > 0) await file.read(oneStretch(begin, size), bytes, { what });
   return bytes;
 }

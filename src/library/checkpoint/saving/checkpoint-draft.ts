@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import type { TroupeError } from "../../../errors/index.ts";
 import { adapterConfigName } from "../format/adapter-folder.ts";
 import { encodeManifest, manifestName, maxChunkBytes, type TrainerState } from "../format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "../format/model-texts.ts";
@@ -10,7 +10,7 @@ import { runOf } from "../reading/run-record.ts";
 import type { Bytes } from "../storage/bytes.ts";
 import type { CheckpointStorage, FileSums, StorageDraft } from "../storage/storage.ts";
 import { CHUNK_BYTES } from "../storage/summed-file.ts";
-import { checkRule, type KeepRule, type Pruned, prune } from "./prune.ts";
+import { checkRule, type KeepRule, type Pruned, prune, wrongOption } from "./prune.ts";
 import { saveFailed } from "./save-failed.ts";
 import {
   type FileSizes,
@@ -196,12 +196,3 @@ export class CheckpointDraft implements AsyncDisposable {
 }
 
 const textOf = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
-
-function wrongOption(name: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError("CHECKPOINT_OPTION", {
-    where: "checkpoint",
-    expected: `${name} to be ${expected}`,
-    got: `${got}`,
-    fields: { option: name, got },
-  });
-}

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { optionErrors } from "../../../errors/index.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { weigh } from "../reading/inventory.ts";
 import { namedIn } from "../reading/named-states.ts";
@@ -77,10 +77,8 @@ export function checkRule({ last, every }: KeepRule): void {
 
 function requireCount(option: string, got: number): void {
   if (Number.isSafeInteger(got) && got >= 1) return;
-  throw new TroupeError("CHECKPOINT_OPTION", {
-    where: "checkpoint",
-    expected: `${option} to be a whole number of at least 1`,
-    got: `${got}`,
-    fields: { option, got },
-  });
+  throw wrongOption(option, "a whole number of at least 1", got);
 }
+
+/** The error for an option of saving that is out of range. */
+export const wrongOption = optionErrors("CHECKPOINT_OPTION", "checkpoint");

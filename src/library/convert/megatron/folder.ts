@@ -1,6 +1,6 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { TroupeError } from "../../../errors/index.ts";
+import { fileErrors } from "../../../errors/index.ts";
 import { makeFolder } from "../../../errors/untrusted/index.ts";
 import * as checkpoints from "../../checkpoint/index.ts";
 import { findConfig, latestWord } from "../beside-config.ts";
@@ -42,12 +42,9 @@ export async function openMegatron(
     const file = opening.use(await openRankFile(join(folder, entry)));
     const version = given.version ?? versionOf(file);
     if (Number.isNaN(version))
-      throw refusal(
-        "the checkpoint_version",
-        file.path,
-        "none",
-        "give --megatron-version, as checkpoint_version in the original",
-      );
+      throw refusal(file.path, "the checkpoint_version", "none", {
+        hint: "give --megatron-version, as checkpoint_version in the original",
+      });
     versions.add(version);
     shards.push({ tp: Number(tp), pp: Number(pp), tensors: tensorsOf(file) });
   }
@@ -106,10 +103,10 @@ async function iterationFolder(path: string): Promise<{ folder: string; iteratio
   if (word === "release") return { folder: join(path, "release"), iteration: 0 };
   if (!/^\d{1,9}$/.test(word))
     throw refusal(
-      "an iteration or the word release",
       join(path, latestName),
+      "an iteration or the word release",
       JSON.stringify(word.slice(0, 40)),
-      "restore that file",
+      { hint: "restore that file" },
     );
   return { folder: join(path, `iter_${word.padStart(7, "0")}`), iteration: Number(word) };
 }
@@ -119,7 +116,7 @@ async function openRankFile(folder: string): Promise<checkpoints.SafetensorsFile
   const name = [rankFileName, "model.safetensors"].find((candidate) => entries.includes(candidate));
   if (name !== undefined) return checkpoints.SafetensorsFile.open(join(folder, name));
   if (entries.includes(torchFileName)) return checkpoints.TorchFile.open(join(folder, torchFileName));
-  throw refusal(torchFileName, folder, "none", `or write ${rankFileName} beside it`);
+  throw refusal(folder, torchFileName, "none", { hint: `or write ${rankFileName} beside it` });
 }
 
 /** The checkpoint's version; NaN if the file lacks it. */
@@ -161,31 +158,17 @@ function layoutOf(
   ];
   const distinct = new Set(shards.map((shard) => `${shard.tp} ${shard.pp}`));
   if (shards.length === 0)
-    throw refusal(
-      "folders mp_rank_00 and so on",
-      folder,
-      "none",
-      "give the folder of a Megatron-LM checkpoint",
-    );
+    throw refusal(folder, "folders mp_rank_00 and so on", "none", {
+      hint: "give the folder of a Megatron-LM checkpoint",
+    });
   if (distinct.size !== tp * pp || shards.length !== tp * pp)
-    throw refusal(`${tp} × ${pp} ranks`, folder, String(shards.length), "fetch the missing ones");
+    throw refusal(folder, `${tp} × ${pp} ranks`, String(shards.length), { hint: "fetch the missing ones" });
   const [version, ...others] = versions;
   if (version === undefined || others.length > 0)
-    throw refusal(
-      "one checkpoint_version",
-      folder,
-      [...versions].join(" and "),
-      "its files are of different checkpoints",
-    );
+    throw refusal(folder, "one checkpoint_version", [...versions].join(" and "), {
+      hint: "its files are of different checkpoints",
+    });
   return { tp, pp, version };
 }
 
-function refusal(expected: string, path: string, got: string, advice: string): TroupeError {
-  return new TroupeError("CONVERT", {
-    where: "megatron",
-    expected: `${expected} in ${path}`,
-    got,
-    hint: advice,
-    fields: { path },
-  });
-}
+const refusal = fileErrors("CONVERT", "megatron");

@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { TroupeError } from "../../../errors/index.ts";
+import { fileErrors } from "../../../errors/index.ts";
 import { type JsonObject, TorchFile } from "../../checkpoint/index.ts";
 import type { NeoXModel } from "../../models/index.ts";
 import { findConfig, latestWord } from "../beside-config.ts";
@@ -36,12 +36,9 @@ export async function openNeoX(path: string, given: JsonObject | undefined): Pro
   // Beside files of layers there are those of the optimizer's ranks, without weights.
   const holding = ofLayers.length > 0 ? ofLayers : entries;
   if (holding.some(({ rank }) => rank > 0))
-    throw refusal(
-      "one model-parallel rank",
-      folder,
-      `${Math.max(...holding.map(({ rank }) => rank)) + 1}`,
-      "merge them with GPT-NeoX's own tools first",
-    );
+    throw refusal(folder, "one model-parallel rank", `${Math.max(...holding.map(({ rank }) => rank)) + 1}`, {
+      hint: "merge them with GPT-NeoX's own tools first",
+    });
   await using opening = new AsyncDisposableStack();
   const found = new Map<string, LazyTensor>();
   for (const { name: file, layer } of holding) {
@@ -77,8 +74,8 @@ function renamed(
   const missing = [...names.keys()].filter((name) => !found.has(name));
   const unknown = [...found.keys()].filter((name) => !names.has(name) && !ignored.test(name));
   const hint = "does config.json describe this model?";
-  if (missing.length > 0) throw refusal(`${missing[0]} of layer.name`, folder, "none", hint);
-  if (unknown.length > 0) throw refusal("the model's tensors alone", folder, String(unknown[0]), hint);
+  if (missing.length > 0) throw refusal(folder, `${missing[0]} of layer.name`, "none", { hint });
+  if (unknown.length > 0) throw refusal(folder, "the model's tensors alone", String(unknown[0]), { hint });
   return new Map([...names].map(([theirs, ours]) => [ours, found.get(theirs) as LazyTensor]));
 }
 
@@ -86,22 +83,11 @@ async function stepOf(path: string): Promise<{ folder: string; step: number }> {
   const latest = await latestWord("gpt-neox", join(path, latestName));
   // An untrusted name must not lead out of the run's folder.
   if (latest !== undefined && !stepFolder.test(latest))
-    throw refusal(
-      "global_step and a number",
-      join(path, latestName),
-      JSON.stringify(latest.slice(0, 40)),
-      "restore that file",
-    );
+    throw refusal(join(path, latestName), "global_step and a number", JSON.stringify(latest.slice(0, 40)), {
+      hint: "restore that file",
+    });
   const folder = latest === undefined ? path : join(path, latest);
   return { folder, step: Number(stepFolder.exec(folder.split("/").at(-1) ?? "")?.[1] ?? 0) };
 }
 
-function refusal(expected: string, path: string, got: string, advice: string): TroupeError {
-  return new TroupeError("CONVERT", {
-    where: "gpt-neox",
-    expected: `${expected} in ${path}`,
-    got,
-    hint: advice,
-    fields: { path },
-  });
-}
+const refusal = fileErrors("CONVERT", "gpt-neox");

@@ -1,5 +1,5 @@
 import { closeSync, readSync } from "node:fs";
-import { TroupeError } from "../../../errors/index.ts";
+import { fileErrors } from "../../../errors/index.ts";
 import {
   fileStatus,
   maxFileBytes,
@@ -216,12 +216,4 @@ function copyOf(bytes: Buffer, at: number, length: number): ArrayBuffer {
   return new Uint8Array(bytes.subarray(at, at + length)).buffer;
 }
 
-function damaged(path: string, expected: string, got: string): TroupeError {
-  return new TroupeError("DATA_INDEX", {
-    where: "indexed dataset",
-    expected: `${expected} in ${path}`,
-    got,
-    hint: "write it again",
-    fields: { path },
-  });
-}
+const damaged = fileErrors("DATA_INDEX", "indexed dataset", "write it again");

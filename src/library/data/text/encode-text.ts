@@ -1,9 +1,9 @@
 import { constants } from "node:buffer";
 import { availableParallelism } from "node:os";
 import { TroupeError } from "../../../errors/index.ts";
+import { mapInPool } from "../map-in-pool.ts";
 import type { TokenArray } from "../tokenizers/token-dtype.ts";
-import type { Tokenizer } from "../tokenizers/tokenizer.ts";
-import { cutText } from "./cut-text.ts";
+import type { LegalCuts, Tokenizer } from "../tokenizers/tokenizer.ts";
 import { readBytes, readText, type TextFile } from "./text-source.ts";
 
 /** A smaller text is encoded in the calling thread: starting a pool takes about as long as encoding it. */
@@ -12,7 +12,7 @@ const partCharacters = 1 << 19;
 
 /**
  * Encodes `files` in order and yields tokens in parts, as if the text had been encoded at once. Byte-pair encoding of a
- * large text runs in a pool of worker threads, at most two parts per thread in flight.
+ * large text runs in a pool of worker threads.
  * @throws {TroupeError} errors of reading and `Tokenizer.encode`; `DATA_TOO_LARGE` when the text must be encoded in one
  * piece and does not fit in one string
  */
@@ -28,34 +28,17 @@ export async function* encodeText(
   if (tokenizer.legalCuts === "nowhere" && sizeBytes > constants.MAX_STRING_LENGTH) throw tooLarge(sizeBytes);
   const parts = cutText(readText(files), tokenizer.legalCuts, partCharacters);
   const pooled = tokenizer.legalCuts === "before-whitespace" && sizeBytes >= minPooledBytes;
-  if (pooled) yield* encodeInPool(parts, tokenizer);
-  else for await (const part of parts) yield tokenizer.encode(part);
-}
-
-async function* encodeInPool(parts: AsyncIterable<string>, tokenizer: Tokenizer): AsyncGenerator<TokenArray> {
-  const numThreads = Math.min(availableParallelism(), 16);
-  const { Piscina } = await import("piscina");
-  const pool = new Piscina<string, TokenArray>({
-    filename: new URL("./encode-worker.ts", import.meta.url).href,
-    // Threads that block in Atomics.wait hold up the teardown of an addon loaded in the process.
-    atomics: "async",
-    minThreads: numThreads,
-    maxThreads: numThreads,
-    workerData: { spec: tokenizer.spec },
-  });
-  const inFlight: Promise<TokenArray>[] = [];
-  try {
-    for await (const part of parts) {
-      const encoded = pool.run(part);
-      // It may never be awaited; the first failure is reported.
-      encoded.catch(() => {});
-      inFlight.push(encoded);
-      if (inFlight.length >= 2 * numThreads) yield await (inFlight.shift() as Promise<TokenArray>);
-    }
-    for (const encoded of inFlight) yield await encoded;
-  } finally {
-    await pool.destroy();
+  if (!pooled) {
+    for await (const part of parts) yield tokenizer.encode(part);
+    return;
   }
+  const filename = new URL("./encode-worker.ts", import.meta.url).href;
+  const options = {
+    filename,
+    workerData: { spec: tokenizer.spec },
+    numThreads: Math.min(availableParallelism(), 16),
+  };
+  for await (const { result } of mapInPool<string, TokenArray>(parts, options)) yield result;
 }
 
 function tooLarge(sizeBytes: number): TroupeError {
@@ -67,3 +50,41 @@ function tooLarge(sizeBytes: number): TroupeError {
     fields: { sizeBytes },
   });
 }
+
+/**
+ * Regroups a text that arrives in parts into parts of at least `minCharacters` (the last may be shorter) that a
+ * tokenizer may encode separately.
+ * @param parts - the text; no part cuts a character in two
+ * @param legalCuts - where the tokenizer allows a cut; "nowhere" gives a single part
+ */
+async function* cutText(
+  parts: AsyncIterable<string>,
+  legalCuts: LegalCuts,
+  minCharacters: number,
+): AsyncGenerator<string> {
+  let held: string[] = [];
+  let numHeld = 0;
+  for await (const part of parts) {
+    const cut = numHeld + part.length >= minCharacters ? lastLegalCut(part, legalCuts) : 0;
+    if (cut > 0) {
+      yield held.join("") + part.slice(0, cut);
+      held = [];
+      numHeld = 0;
+    }
+    held.push(part.slice(cut));
+    numHeld += part.length - cut;
+  }
+  if (numHeld > 0) yield held.join("");
+}
+
+/** The last index at which `part` may be cut, possibly its end; 0 where there is none. */
+function lastLegalCut(part: string, legalCuts: LegalCuts): number {
+  if (legalCuts === "nowhere") return 0;
+  if (legalCuts === "between-characters") return part.length;
+  for (let index = part.length - 1; index > 0; index--) {
+    if (isSpace(part, index) && !isSpace(part, index - 1)) return index;
+  }
+  return 0;
+}
+
+const isSpace = (text: string, index: number): boolean => /\s/u.test(text.charAt(index));

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { TroupeError } from "../../../errors/index.ts";
+import { fileErrors, TroupeError } from "../../../errors/index.ts";
 import { cacheFolder } from "../cache-folder.ts";
 import { CharacterSet, CharacterTokenizer } from "../tokenizers/character.ts";
 import { loadTokenizer, tokenizerFromSpec } from "../tokenizers/load.ts";
@@ -119,7 +119,8 @@ async function encodeToFile(
     return note;
   } catch (cause) {
     if (cause instanceof TroupeError) throw cause;
-    throw cacheFailed(tokensPath, cause);
+    const { code, message } = cause as NodeJS.ErrnoException;
+    throw cacheFailed(tokensPath, "to keep encoded text", code ?? message, { cause });
   }
 }
 
@@ -141,14 +142,9 @@ function changed(files: readonly TextFile[]): TroupeError {
   });
 }
 
-function cacheFailed(tokensPath: string, cause: unknown): TroupeError {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  return new TroupeError("DATA_CACHE_FAILED", {
-    where: "data",
-    expected: `to keep encoded text at ${tokensPath}`,
-    got: code ?? message,
-    hint: "free space there, or set TROUPE_CACHE to another folder",
-    fields: { path: tokensPath },
-    cause,
-  });
-}
+const cacheFailed = fileErrors(
+  "DATA_CACHE_FAILED",
+  "data",
+  "free space there, or set TROUPE_CACHE to another folder",
+  "at",
+);

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import fs, { readdir, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { TextDecoder } from "node:util";
-import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { fileErrors, TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
 import { openRegular } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 
@@ -138,14 +138,8 @@ function decode(decoder: TextDecoder, path: string, bytes?: Uint8Array): string 
   try {
     return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
   } catch (cause) {
-    throw new TroupeError("DATA_UNREADABLE", {
-      where: "data",
-      expected: `UTF-8 text in ${path}`,
-      got: "other bytes",
-      hint: "convert the file, or use the byte tokenizer",
-      fields: { path },
-      cause,
-    });
+    const refuse = fileErrors("DATA_UNREADABLE", "data", "convert the file, or use the byte tokenizer");
+    throw refuse(path, "UTF-8 text", "other bytes", { cause });
   }
 }
 
@@ -194,12 +188,6 @@ function missing(entry: string): TroupeError {
 
 function unreadable(path: string, cause: unknown): TroupeError {
   const { code, message } = cause as NodeJS.ErrnoException;
-  return new TroupeError("DATA_UNREADABLE", {
-    where: "data",
-    expected: `a readable text at ${path}`,
-    got: code ?? message,
-    hint: "check that it is a file and may be read",
-    fields: { path },
-    cause,
-  });
+  const refuse = fileErrors("DATA_UNREADABLE", "data", "check that it is a file and may be read", "at");
+  return refuse(path, "a readable text", code ?? message, { cause });
 }

@@ -1,6 +1,6 @@
 import type { Span } from "./aligned-text.ts";
-import { partsOf } from "./parts.ts";
 import type { Spelled } from "./spans.ts";
+import type { WordFinder } from "./word-finder.ts";
 
 /** BERT's normalization of letters, as in a `tokenizer.json`. */
 export interface BertNormalizer {
@@ -21,20 +21,20 @@ interface Letter {
  * Finds the ranges of BERT tokens in their text, like Hugging Face's tokenizers: a piece from its first letter's character to its
  * last one's, an unknown word as one range. Removed accents and marks after the last letter are in no token.
  * @param tokens - of the text, in order
- * @param specials - special tokens that may occur in the text
+ * @param specials - finds special tokens that may occur in the text
  * @returns undefined where the tokens do not match the text's words
  */
 export function bertSpans(
   text: string,
   tokens: readonly Spelled[],
   normalizer: BertNormalizer,
-  { specials, continuation }: { readonly specials: readonly string[]; readonly continuation: string },
+  { specials, continuation }: { readonly specials: WordFinder; readonly continuation: string },
 ): Span[] | undefined {
   const spans: Span[] = [];
   let next = 0;
   const isPart = () => tokens[next]?.startsWith(continuation) === true;
-  for (const part of partsOf(text, specials)) {
-    if (part.isSpecial) {
+  for (const part of specials.partsOf(text)) {
+    if (part.isWord) {
       spans.push(part.span);
       next++;
       continue;

@@ -1,36 +1,13 @@
-import { AddedToken, Tokenizer as Engine } from "@huggingface/tokenizers";
+import { AddedToken, Tokenizer } from "@huggingface/tokenizers";
 import { TroupeError } from "../../../errors/index.ts";
 import { LinearPattern, PatternRefused } from "../../../errors/untrusted/index.ts";
 import { aligned, plain } from "./aligned-text.ts";
-import { literal } from "./gpt2-pieces.ts";
 import { checkGrowth, longestOf } from "./growth.ts";
 import { type NormalizerJson, normalizerOf } from "./normalizers.ts";
 import { refusal } from "./refusal.ts";
 import type { TokenizerJson } from "./tokenizer-json.ts";
-import { UnigramPieces } from "./unigram.ts";
-
-/** The character for a space in front of a word. */
-export const WORD_BEGIN = "\u2581";
-
-/** A step of the engine: it may have a pattern, or steps of its own. */
-interface Step {
-  readonly config?: StepConfig;
-  pattern?: unknown;
-  readonly normalizers?: readonly (Step | null)[];
-  readonly tokenizers?: readonly (Step | null)[];
-  readonly decoders?: readonly (Step | null)[];
-  _call(input: unknown, options?: unknown): unknown;
-  normalize?(text: string): string;
-  pre_tokenize?(texts: string | string[], options?: unknown): string[];
-  pre_tokenize_text?(text: string, options?: unknown): string[];
-  decode_chain?(tokens: string[]): string[];
-}
-
-interface StepConfig {
-  readonly type?: string;
-  readonly pattern?: { readonly Regex?: string; readonly String?: string };
-  readonly content?: string;
-}
+import { type Model, UnigramModel } from "./unigram.ts";
+import { WordFinder } from "./word-finder.ts";
 
 /**
  * Creates the engine for a `tokenizer.json`, with limits on the cost of a hostile one: patterns are matched in linear
@@ -40,7 +17,7 @@ interface StepConfig {
  */
 export function createEngine(json: TokenizerJson): Engine {
   try {
-    return boundedEngine(json);
+    return new Engine(json);
   } catch (cause) {
     if (cause instanceof TroupeError) throw cause;
     const { message } = cause as Error;
@@ -52,159 +29,227 @@ export function createEngine(json: TokenizerJson): Engine {
   }
 }
 
-function boundedEngine(json: TokenizerJson): Engine {
-  const isUnigram = Array.isArray(json.model.vocab);
-  const engine = new Engine(
-    {
-      ...json,
-      normalizer: withoutNmt(json.normalizer),
-      // The engine is never asked to add special tokens around a text.
-      post_processor: null,
-      // The engine's tables for Unigram are large, and `encodeAsUnigram` replaces them.
-      ...(isUnigram && { model: { ...json.model, vocab: [["", 0]], unk_id: 0 } }),
-      added_tokens: [],
-    },
-    {},
-  );
-  const { normalizer, pre_tokenizer, decoder, model } = engine;
-  if (isUnigram && model !== null) encodeAsUnigram(model, json);
-  for (const step of [normalizer, pre_tokenizer, decoder])
-    if (step !== null) new BoundedSteps(step as unknown as Step);
-  const own = isMadeByEngine(json.normalizer) ? undefined : normalizerOf(json.normalizer);
-  if (own !== undefined && normalizer !== null)
-    normalizer._call = (text: string) => inWords(() => plain(own(aligned(text))));
-  addTokens(engine, json.added_tokens);
-  return engine;
+/** A normalizer, a pre-tokenizer or a decoder of the package, by its public fields and the method of its kind. */
+interface Part {
+  readonly config?: {
+    readonly type?: string;
+    readonly pattern?: { readonly Regex?: string };
+    readonly content?: string;
+    readonly invert?: boolean;
+    readonly behavior?: string;
+  };
+  readonly pattern?: RegExp;
+  readonly normalizers?: readonly Part[];
+  readonly tokenizers?: readonly Part[];
+  readonly decoders?: readonly Part[];
+  normalize?(text: string): string;
+  pre_tokenize_text?(text: string, options: { readonly section_index: number }): string[];
+  decode_chain?(tokens: readonly string[]): string[];
 }
 
-/** Limits the engine's steps of one kind: neither one of them nor all together may make a text much longer. */
-class BoundedSteps {
-  #longest = 0;
+/** Makes texts, or tokens, of those before, which all together may be `longest`. `section`: place of the text among its parts. */
+type Step = (
+  texts: readonly string[],
+  at: { readonly longest: number; readonly section: number },
+) => readonly string[];
 
-  /** @param outermost - its patterns, and those of the steps within it, are replaced */
-  constructor(outermost: Step) {
-    this.#bound(outermost);
-    const call = outermost._call;
-    outermost._call = (input, options) => {
-      this.#longest = longestOf(lengthOf(input as string | string[]));
-      return inWords(() => call.call(outermost, input, options));
-    };
-  }
+/** The parts of `@huggingface/tokenizers` at work for one `tokenizer.json`: neither a step nor all together make a text much longer. */
+export class Engine {
+  readonly model: Model;
+  readonly #normalize: Step;
+  readonly #split: Step;
+  readonly #join: Step | undefined;
+  /** Added tokens by their content, and by its normalization where they are searched for in normalized texts. */
+  readonly #added = new Map<string, AddedToken>();
+  readonly #asWritten: WordFinder;
+  readonly #normalized: WordFinder;
 
-  #bound(step: Step): void {
-    const { pattern: { Regex: source } = {}, type, content = "" } = step.config ?? {};
-    if (
-      step.pattern instanceof RegExp &&
-      source !== undefined &&
-      !(type === "Split" && publishedPatterns.has(source))
-    )
-      step.pattern = new LinearPattern(step.pattern.source);
-    const inner = [...(step.normalizers ?? []), ...(step.tokenizers ?? []), ...(step.decoders ?? [])];
-    for (const each of inner) if (each !== null) this.#bound(each);
-    const { normalize, pre_tokenize_text: split, decode_chain: join } = step;
-    const { pattern } = step;
-    const isReplace = type === "Replace" && pattern !== null && pattern !== undefined;
-    const replace = (texts: readonly string[]) =>
-      this.#replaced(texts, pattern as RegExp | LinearPattern, content);
-    if (normalize !== undefined)
-      step.normalize = (text) =>
-        this.#checked(isReplace ? (replace([text])[0] as string) : normalize.call(step, text));
-    if (split !== undefined)
-      step.pre_tokenize = (texts, options) => {
-        const all = typeof texts === "string" ? [texts] : texts;
-        return this.#eachChecked(all, (text) =>
-          isReplace ? replace([text]) : split.call(step, text, options),
-        );
-      };
-    if (join !== undefined)
-      step.decode_chain = (tokens) => this.#checked(isReplace ? replace(tokens) : join.call(step, tokens));
-  }
-
-  #checked<T extends string | string[]>(made: T): T {
-    checkGrowth(lengthOf(made), this.#longest);
-    return made;
-  }
-
-  #eachChecked(texts: readonly string[], split: (text: string) => string[]): string[] {
-    const made: string[] = [];
-    let length = 0;
-    for (const text of texts) {
-      const parts = split(text);
-      length += lengthOf(parts);
-      checkGrowth(length, this.#longest);
-      for (const part of parts) made.push(part);
+  /** @param json - as {@link createEngine} takes it */
+  constructor(json: TokenizerJson) {
+    const isUnigram = Array.isArray(json.model.vocab);
+    const parts = new Tokenizer(
+      {
+        ...json,
+        normalizer: withoutNmt(json.normalizer),
+        post_processor: null,
+        // Their tables for Unigram are large, and `UnigramModel` has its own.
+        ...(isUnigram && { model: { ...json.model, vocab: [["", 0]], unk_id: 0 } }),
+        added_tokens: [],
+      },
+      {},
+    );
+    this.model = isUnigram ? new UnigramModel(json) : parts.model;
+    const { normalizer, pre_tokenizer, decoder } = parts;
+    const asIs: Step = (texts) => texts;
+    const normalize = normalizer === null ? asIs : stepOf(normalizer);
+    this.#split = pre_tokenizer === null ? asIs : stepOf(pre_tokenizer);
+    this.#join = decoder === null ? undefined : stepOf(decoder);
+    const own = isMadeByParts(json.normalizer) ? undefined : normalizerOf(json.normalizer);
+    this.#normalize =
+      own === undefined ? normalize : (texts) => texts.map((text) => plain(own(aligned(text))));
+    const added = json.added_tokens.map((token) => new AddedToken(token));
+    if (decoder !== null) decoder.added_tokens = added;
+    const [asWritten, normalized]: [string[], string[]] = [[], []];
+    for (const token of added) {
+      this.model.tokens_to_ids.set(token.content, token.id);
+      this.model.vocab[token.id] = token.content;
+      this.#added.set(token.content, token);
+      if (token.normalized && normalizer !== null) {
+        const [content = ""] = run(this.#normalize, [token.content]);
+        normalized.push(content);
+        this.#added.set(content, token);
+      } else asWritten.push(token.content);
     }
-    return made;
+    this.#asWritten = new WordFinder(asWritten);
+    this.#normalized = new WordFinder(normalized);
   }
 
-  /** Replaces a pattern in some texts by a literal. The length of the result is computed before it is made. */
-  #replaced(texts: readonly string[], pattern: RegExp | LinearPattern, content: string): string[] {
-    let length = 0;
-    return texts.map((text) => {
-      const kept = pattern instanceof LinearPattern ? pattern.pieces(text) : text.split(pattern);
-      length += lengthOf(kept) + content.length * (kept.length - 1);
-      checkGrowth(length, this.#longest);
-      return kept.join(content);
+  /** Encodes a text, without special tokens around it. */
+  encode(text: string): { readonly ids: readonly number[]; readonly tokens: readonly string[] } {
+    const tokens = this.#aroundAdded(text, this.#asWritten, (section, index) => {
+      const [normal = ""] = run(this.#normalize, [section]);
+      return this.#aroundAdded(normal, this.#normalized, (part) =>
+        this.#encodePieces(run(this.#split, [part], index)),
+      );
+    });
+    const ids = tokens.map(
+      (token) => this.#added.get(token)?.id ?? this.idOf(token) ?? this.model.unk_token_id,
+    );
+    return { ids: ids as number[], tokens };
+  }
+
+  #encodePieces(pieces: readonly string[]): readonly string[] {
+    const tokens = this.model.encode(pieces);
+    if (!this.model.fuse_unk) return tokens;
+    const isUnknown = (token = "") =>
+      (this.idOf(token) ?? this.model.unk_token_id) === this.model.unk_token_id;
+    const fused: string[] = [];
+    for (const [index, token] of tokens.entries()) {
+      const last = fused.length - 1;
+      if (index === 0 || !isUnknown(token) || !isUnknown(tokens[index - 1])) fused.push(token);
+      else if (this.idOf(fused[last] as string) !== this.model.unk_token_id) fused[last] += token;
+    }
+    return fused;
+  }
+
+  /** Encodes the parts of a text between its added tokens, which may take in white space; `index`: of the part, these included. */
+  #aroundAdded(
+    text: string,
+    finder: WordFinder,
+    encode: (part: string, index: number) => readonly string[],
+  ): readonly string[] {
+    const parts = Array.from(finder.partsOf(text), ({ span }) => text.slice(...span));
+    for (const [index, part] of parts.entries()) {
+      const { lstrip = false, rstrip = false } = this.#added.get(part) ?? {};
+      const [before, after] = [parts[index - 1], parts[index + 1]];
+      if (lstrip && before !== undefined) parts[index - 1] = before.trimEnd();
+      if (rstrip && after !== undefined) parts[index + 1] = after.trimStart();
+    }
+    return parts.flatMap((part, index) => {
+      if (part === "") return [];
+      return this.#added.has(part) ? [part] : encode(part, index);
     });
   }
+
+  /** Decodes tokens of the vocabulary, at least one. */
+  decode(ids: readonly number[]): string {
+    const tokens = ids.map((id) => this.tokenOf(id) as string);
+    if (this.#join === undefined) return tokens.join(" ");
+    const text = run(this.#join, tokens).join("");
+    const { end_of_word_suffix: suffix } = this.model;
+    return suffix ? text.replaceAll(suffix, " ") : text;
+  }
+
+  idOf(token: string): number | undefined {
+    return this.model.tokens_to_ids.get(token);
+  }
+
+  tokenOf(id: number): string | undefined {
+    return this.model.vocab[id];
+  }
 }
 
-/** Converts a pattern's refusal of a text that is too long for it into an error of the tokenizer. */
-function inWords<T>(work: () => T): T {
+/** Runs a step. A pattern's refusal of a text that is too long for it becomes an error of the tokenizer. */
+function run(step: Step, texts: readonly string[], section = 0): readonly string[] {
   try {
-    return work();
+    return step(texts, { longest: longestOf(lengthOf(texts)), section });
   } catch (cause) {
     if (cause instanceof PatternRefused) throw refusal("a pattern that fits the text", cause.message, cause);
     throw cause;
   }
 }
 
-function lengthOf(texts: string | readonly string[]): number {
-  return typeof texts === "string" ? texts.length : texts.reduce((sum, { length }) => sum + length, 0);
-}
-
-/** The fields in which the engine stores its added tokens. */
-interface AddingEngine {
-  readonly added_tokens: AddedToken[];
-  readonly added_tokens_map: Map<string, AddedToken>;
-  readonly special_tokens: string[];
-  splitter_unnormalized: object;
-  splitter_normalized: object;
-}
-
-/** Adds tokens like the engine's constructor, which must not do it: its steps have no limits by then. */
-function addTokens(engine: Engine, tokens: TokenizerJson["added_tokens"]): void {
-  const { model, normalizer } = engine;
-  const adding = engine as unknown as AddingEngine;
-  const contents: { readonly asWritten: string[]; readonly normalized: string[] } = {
-    asWritten: [],
-    normalized: [],
-  };
-  for (const token of tokens.map((each) => new AddedToken(each))) {
-    adding.added_tokens.push(token);
-    model?.tokens_to_ids.set(token.content, token.id);
-    if (model !== null) model.vocab[token.id] = token.content;
-    if (token.special) adding.special_tokens.push(token.content);
-    adding.added_tokens_map.set(token.content, token);
-    if (token.normalized && normalizer !== null) {
-      const content = normalizer._call(token.content);
-      contents.normalized.push(content);
-      adding.added_tokens_map.set(content, token);
-    } else contents.asWritten.push(token.content);
+function stepOf(part: Part): Step {
+  const inner = part.normalizers ?? part.tokenizers ?? part.decoders;
+  if (inner !== undefined) {
+    const steps = inner.map(stepOf);
+    return (texts, at) => steps.reduce((made, step) => step(made, at), texts);
   }
-  const Splitter = adding.splitter_normalized.constructor as new (words: readonly string[]) => object;
-  adding.splitter_unnormalized = new Splitter(contents.asWritten);
-  adding.splitter_normalized = new Splitter(contents.normalized);
+  const { type, pattern: { Regex: source } = {}, content = "" } = part.config ?? {};
+  // The part has translated the expression for JavaScript.
+  const isForeign = source !== undefined && !(type === "Split" && publishedPatterns.has(source));
+  const pattern = isForeign && part.pattern ? new LinearPattern(part.pattern.source) : part.pattern;
+  if (type === "Replace" && pattern) return replacing(pattern, content);
+  if (type === "Split" && pattern instanceof LinearPattern) return splitting(pattern, part.config ?? {});
+  if (part.normalize !== undefined) return eachText((text) => [part.normalize?.(text) ?? text]);
+  if (part.decode_chain === undefined)
+    return eachText((text, { section }) => part.pre_tokenize_text?.(text, { section_index: section }) ?? []);
+  return (tokens, { longest }) => {
+    const made = part.decode_chain?.(tokens) ?? [];
+    checkGrowth(lengthOf(made), longest);
+    return made;
+  };
+}
+
+/** A step that makes some texts of each. */
+function eachText(make: (text: string, at: Parameters<Step>[1]) => readonly string[]): Step {
+  return (texts, at) => {
+    let length = 0;
+    return texts.flatMap((text) => {
+      const made = make(text, at);
+      length += lengthOf(made);
+      checkGrowth(length, at.longest);
+      return made;
+    });
+  };
+}
+
+/** A step that replaces a pattern by a literal. The length of the result is computed before it is made. */
+function replacing(pattern: RegExp | LinearPattern, content: string): Step {
+  return eachText((text, { longest }) => {
+    const kept = pattern instanceof LinearPattern ? pattern.cut(text).filter(isOutside) : text.split(pattern);
+    checkGrowth(lengthOf(kept) + content.length * (kept.length - 1), longest);
+    return [kept.join(content)];
+  });
+}
+
+/** A step that cuts texts by a pattern, as Split of the package does by one of RegExp. */
+function splitting(pattern: LinearPattern, { invert, behavior }: NonNullable<Part["config"]>): Step {
+  const isRemoved = behavior?.toLowerCase() === "removed";
+  return eachText((text) =>
+    pattern
+      .cut(text)
+      .filter((part, index) => part !== "" && (isOutside(part, index) ? !invert : invert || !isRemoved)),
+  );
+}
+
+/** Whether a part of {@link LinearPattern.cut} is outside of the matches. */
+function isOutside(_part: string, index: number): boolean {
+  return index % 2 === 0;
+}
+
+function lengthOf(texts: readonly string[]): number {
+  return texts.reduce((sum, { length }) => sum + length, 0);
 }
 
 /**
- * Whether the engine's normalization of a text equals normalizers.ts. The engine works on strings, which takes half as
+ * Whether the package's normalization of a text equals normalizers.ts. It works on strings, which takes half as
  * long as single characters, and most encodings need no ranges.
  */
-function isMadeByEngine(json: NormalizerJson | null): boolean {
+function isMadeByParts(json: NormalizerJson | null): boolean {
   switch (json?.type) {
     case "Sequence":
-      return (json.normalizers ?? []).every(isMadeByEngine);
+      return (json.normalizers ?? []).every(isMadeByParts);
     case "Replace":
       return json.pattern?.String !== undefined;
     case undefined:
@@ -220,45 +265,12 @@ function isMadeByEngine(json: NormalizerJson | null): boolean {
   }
 }
 
-/** Removes Nmt, which the engine lacks and normalizers.ts implements. */
+/** Removes Nmt, which the package lacks and normalizers.ts implements. */
 function withoutNmt(normalizer: unknown): unknown {
   const { type, normalizers = [] } = (normalizer ?? {}) as NormalizerJson;
   if (type === "Nmt") return { type: "Sequence", normalizers: [] };
   if (type === "Sequence") return { type, normalizers: normalizers.map(withoutNmt) };
   return normalizer;
-}
-
-/**
- * Makes the engine's model cut words like Hugging Face's tokenizers. By itself the engine leaves words together, and
- * chooses differently among equally likely cuts.
- */
-function encodeAsUnigram(model: NonNullable<Engine["model"]>, json: TokenizerJson): void {
-  const tokens = (json.model.vocab as [string, number][]).map(([token]) => token);
-  model.vocab = tokens;
-  model.tokens_to_ids = new Map(tokens.map((token, id) => [token, id]));
-  model.unk_token_id = json.model.unk_id ?? undefined;
-  model.unk_token = tokens[json.model.unk_id ?? -1];
-  const vocabulary = (json.model.vocab as [string, number][]).map(
-    ([token, logProbability]) => [token, asTheyRead(logProbability)] as const,
-  );
-  const unigram = new UnigramPieces(vocabulary);
-  const { type, split, replacement = WORD_BEGIN } = json.pre_tokenizer ?? {};
-  const beforeWord = new RegExp(`(?=${literal(replacement)})`, "u");
-  const wordsOf = (piece: string) =>
-    type === "Metaspace" && split !== false ? piece.split(beforeWord) : [piece];
-  model.encode = (pieces: readonly string[]) =>
-    pieces.flatMap(wordsOf).flatMap((word) => unigram.encode(word));
-}
-
-/**
- * Reads a number as Hugging Face's tokenizers read it from JSON: its digits as an integer, divided by a power of ten,
- * which may differ from the nearest double by one step. This can decide between two cuts of almost equal likelihood.
- */
-function asTheyRead(value: number): number {
-  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
-  const magnitude = Number(whole + fraction) / 10 ** fraction.length;
-  if (whole === "") return value; // written with an exponent
-  return sign === "-" ? -magnitude : magnitude;
 }
 
 /**

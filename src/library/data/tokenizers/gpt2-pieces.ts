@@ -21,8 +21,8 @@ export class Gpt2Pieces {
   readonly #special: RegExp | undefined;
   readonly #specials: readonly SpecialToken[];
   readonly #prefixSpace: boolean;
-  readonly #encodePiece: (piece: string) => number[];
-  readonly #cache = new Map<string, number[]>();
+  readonly #encodePiece: (piece: string) => readonly number[];
+  readonly #cache = new Map<string, readonly number[]>();
 
   /**
    * @param specials - special tokens, recognized wherever the text has them
@@ -31,7 +31,7 @@ export class Gpt2Pieces {
    */
   constructor(
     specials: readonly SpecialToken[],
-    encodePiece: (piece: string) => number[],
+    encodePiece: (piece: string) => readonly number[],
     { prefixSpace = false }: { readonly prefixSpace?: boolean } = {},
   ) {
     this.#specials = specials.toSorted((a, b) => b.content.length - a.content.length);
@@ -63,7 +63,7 @@ export class Gpt2Pieces {
     return this.#special === undefined ? [text] : text.split(this.#special);
   }
 
-  #cached(piece: string): number[] {
+  #cached(piece: string): readonly number[] {
     const known = this.#cache.get(piece);
     if (known !== undefined) return known;
     const ids = this.#encodePiece(piece);

@@ -1,14 +1,14 @@
-import type { Tokenizer as Engine } from "@huggingface/tokenizers";
 import { type AlignedText, aligned, type Span } from "./aligned-text.ts";
 import { type BertNormalizer, bertSpans } from "./bert-words.ts";
-import { createEngine, WORD_BEGIN } from "./engine.ts";
+import { createEngine, type Engine } from "./engine.ts";
 import { Gpt2Pieces } from "./gpt2-pieces.ts";
 import { type Normalizer, normalizerOf, prepended } from "./normalizers.ts";
-import { partsOf } from "./parts.ts";
 import { type Spelled, type Spelling, tokenSpans } from "./spans.ts";
 import { newTokenArray, type TokenArray, tokenDType } from "./token-dtype.ts";
 import type { LegalCuts, Tokenizer, TokenizerSpec } from "./tokenizer.ts";
 import { checkTokenizerJson, type TokenizerJson } from "./tokenizer-json.ts";
+import { WORD_BEGIN } from "./unigram.ts";
+import { WordFinder } from "./word-finder.ts";
 
 /**
  * A tokenizer described by a Hugging Face `tokenizer.json`, such as GPT-2's byte-level BPE; runs on the package
@@ -25,8 +25,8 @@ export class HuggingFaceTokenizer implements Tokenizer {
   readonly #normalizer: Normalizer;
   readonly #preTokenizer: TokenizerJson["pre_tokenizer"];
   readonly #asBert: BertNormalizer | undefined;
-  /** Special tokens as written in texts, the longest first. */
-  readonly #specials: readonly string[];
+  /** Finds special tokens as they are written in texts. */
+  readonly #specials: WordFinder;
 
   /**
    * @param tokenizer - content of a `tokenizer.json`
@@ -37,16 +37,16 @@ export class HuggingFaceTokenizer implements Tokenizer {
     const likeGpt2 = splitsLikeGpt2(json);
     this.#engine = createEngine(likeGpt2 ? { ...json, pre_tokenizer: singlePieces } : json);
     this.spec = { kind: "hugging-face", tokenizer };
-    this.vocabSize = this.#engine.model?.vocab.length ?? 0;
+    this.vocabSize = this.#engine.model.vocab.length;
     this.#isUnigram = Array.isArray(json.model.vocab);
     this.#normalizer = normalizerOf(json.normalizer) ?? ((text) => text);
     this.#preTokenizer = json.pre_tokenizer;
     this.#asBert = json.normalizer?.type === "BertNormalizer" ? json.normalizer : undefined;
-    this.#specials = json.added_tokens.map(({ content }) => content).sort((a, b) => b.length - a.length);
+    this.#specials = new WordFinder(json.added_tokens.map(({ content }) => content));
     const prefixSpace = json.pre_tokenizer?.add_prefix_space === true;
     this.#spelling = spellingOf(json, prefixSpace);
     if (likeGpt2) {
-      const encodePiece = (piece: string) => this.#encodeWhole(piece);
+      const encodePiece = (piece: string) => this.#engine.encode(piece).ids;
       this.#pieces = new Gpt2Pieces(json.added_tokens, encodePiece, { prefixSpace });
     }
     const takesSpaceIn = json.added_tokens.some(
@@ -56,7 +56,7 @@ export class HuggingFaceTokenizer implements Tokenizer {
   }
 
   encode(text: string): TokenArray {
-    const ids = this.#pieces?.encode(text) ?? this.#encodeWhole(this.#prepared(text));
+    const ids = this.#pieces?.encode(text) ?? this.#engine.encode(this.#prepared(text)).ids;
     const tokens = newTokenArray(tokenDType(this.vocabSize), ids.length);
     tokens.set(ids);
     return tokens;
@@ -73,20 +73,20 @@ export class HuggingFaceTokenizer implements Tokenizer {
 
   #spelled(text: string): { readonly ids: readonly number[]; readonly tokens: readonly Spelled[] } {
     // For unknown text, Unigram's tokens show the characters.
-    if (this.#isUnigram) return this.#engine.encode(text, { add_special_tokens: false });
+    if (this.#isUnigram) return this.#engine.encode(text);
     const ids = [...this.encode(text)];
-    const unknown = this.#engine.model?.unk_token_id;
+    const unknown = this.#engine.model.unk_token_id;
     return {
       ids,
-      tokens: ids.map((id) => (id === unknown ? undefined : (this.#engine.id_to_token(id) ?? ""))),
+      tokens: ids.map((id) => (id === unknown ? undefined : (this.#engine.tokenOf(id) ?? ""))),
     };
   }
 
   /** A text as its tokens spell it: special tokens unchanged, the text between them normalized. */
   #letters(text: string): AlignedText {
-    return [...partsOf(text, this.#specials)].flatMap(({ span: [begin, end], isSpecial }) => {
+    return [...this.#specials.partsOf(text)].flatMap(({ span: [begin, end], isWord }) => {
       const part = aligned(text.slice(begin, end), begin);
-      return isSpecial ? part : this.#spaced(this.#normalizer(part), begin === 0);
+      return isWord ? part : this.#spaced(this.#normalizer(part), begin === 0);
     });
   }
 
@@ -121,18 +121,18 @@ export class HuggingFaceTokenizer implements Tokenizer {
   #isKnown(character: string): boolean {
     if (this.#spelling.kind === "letters" && this.#spelling.continuation !== undefined)
       return /[!-/:-@[-`{-~\p{P}\p{Script=Han}]/u.test(character);
-    return this.#engine.token_to_id(character) !== undefined;
+    return this.#engine.idOf(character) !== undefined;
   }
 
   decode(tokens: Iterable<number>): string {
     const runs: string[] = [];
     let known: number[] = [];
     const flush = () => {
-      if (known.length > 0) runs.push(this.#engine.decode(known, { clean_up_tokenization_spaces: false }));
+      if (known.length > 0) runs.push(this.#engine.decode(known));
       known = [];
     };
     for (const token of tokens) {
-      if (this.#engine.id_to_token(token) !== undefined) {
+      if (this.#engine.tokenOf(token) !== undefined) {
         known.push(token);
         continue;
       }
@@ -152,10 +152,6 @@ export class HuggingFaceTokenizer implements Tokenizer {
     const { handle_chinese_chars: spaced, lowercase } = this.#asBert;
     const apart = spaced === false ? text : text.replace(farIdeographs, " $& ");
     return lowercase === false ? apart : apart.replaceAll("Σ", "σ");
-  }
-
-  #encodeWhole(text: string): number[] {
-    return this.#engine.encode(text, { add_special_tokens: false }).ids;
   }
 }
 

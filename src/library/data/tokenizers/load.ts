@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { fileFailure, TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { fileErrors, fileFailure, TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
 import {
   fileStatus,
   isThere,
@@ -90,15 +90,11 @@ async function readJson(path: string): Promise<Record<string, unknown>> {
   try {
     return parseBoundedJson(text) as Record<string, unknown>;
   } catch (cause) {
-    throw new TroupeError("TOKENIZER_INVALID", {
-      where: "tokenizer",
-      expected: `JSON in ${path}`,
-      got: (cause as Error).message,
-      fields: { path },
-      cause,
-    });
+    throw invalid(path, "JSON", (cause as Error).message, { cause });
   }
 }
+
+const invalid = fileErrors("TOKENIZER_INVALID", "tokenizer");
 
 async function readText(path: string): Promise<string> {
   noteFile(path, { isHashed: true });

@@ -1,3 +1,19 @@
+import { literal } from "./gpt2-pieces.ts";
+import type { TokenizerJson } from "./tokenizer-json.ts";
+
+/** The character for a space in front of a word. */
+export const WORD_BEGIN = "\u2581";
+/** A model of the package, by its public fields; its declarations are not found by Node's rules. */
+export interface Model {
+  readonly vocab: string[];
+  readonly tokens_to_ids: Map<string, number>;
+  readonly unk_token_id?: number | undefined;
+  readonly end_of_word_suffix?: string | undefined;
+  /** Whether neighbouring unknown tokens become one. */
+  readonly fuse_unk: boolean;
+  encode(pieces: readonly string[]): string[];
+}
+
 /** Extra cost of an unknown character, relative to the least likely token. */
 const UNKNOWN_PENALTY = 10;
 
@@ -9,32 +25,48 @@ interface Best {
 }
 
 /**
- * SentencePiece's unigram model: of all ways to cut a text into tokens of the vocabulary, the likeliest one, found by
+ * SentencePiece's unigram model: of all ways to cut a word into tokens of the vocabulary, the likeliest one, found by
  * Viterbi's algorithm. Of equally likely ways it takes the same one as Hugging Face's tokenizers: at each position
- * where tokens end, the first found from the left. Source: Kudo 2018, section 3.2.
+ * where tokens end, the first found from the left. The class of this name in the package leaves words together, and
+ * chooses differently. Source: Kudo 2018, section 3.2.
  */
-export class UnigramPieces {
-  readonly #logProbabilities: ReadonlyMap<string, number>;
+export class UnigramModel implements Model {
+  readonly vocab: string[];
+  readonly tokens_to_ids: Map<string, number>;
+  readonly unk_token_id: number | undefined;
+  readonly fuse_unk = true;
+  readonly #logProbabilities = new Map<string, number>();
   readonly #unknown: number;
   /** Length of the longest token in characters: longer substrings are not looked up. */
   readonly #longest: number;
+  readonly #wordsOf: (piece: string) => readonly string[];
 
-  /** @param vocabulary - tokens with their log-probabilities, in the order of their ids */
-  constructor(vocabulary: readonly (readonly [token: string, logProbability: number])[]) {
-    this.#logProbabilities = new Map(vocabulary);
-    let least = Number.POSITIVE_INFINITY;
-    let longest = 1;
-    for (const [token, logProbability] of vocabulary) {
+  constructor({ model: { vocab, unk_id: unknown }, pre_tokenizer }: TokenizerJson) {
+    const scores = vocab as readonly (readonly [token: string, logProbability: number])[];
+    this.vocab = scores.map(([token]) => token);
+    this.tokens_to_ids = new Map(this.vocab.map((token, id) => [token, id]));
+    this.unk_token_id = unknown ?? undefined;
+    let [least, longest] = [Number.POSITIVE_INFINITY, 1];
+    for (const [token, score] of scores) {
+      const logProbability = asTheyRead(score);
+      this.#logProbabilities.set(token, logProbability);
       least = Math.min(least, logProbability);
       longest = Math.max(longest, [...token].length);
     }
     this.#unknown = least - UNKNOWN_PENALTY;
     this.#longest = longest;
+    const { type, split, replacement = WORD_BEGIN } = pre_tokenizer ?? {};
+    const beforeWord = new RegExp(`(?=${literal(replacement)})`, "u");
+    this.#wordsOf = (piece) => (type === "Metaspace" && split !== false ? piece.split(beforeWord) : [piece]);
   }
 
-  /** Returns the tokens of a piece of text, in order; a character that is in no token stands for itself. */
-  encode(piece: string): string[] {
-    const characters = [...piece];
+  /** Returns the tokens of some pieces of text, in order; a character that is in no token stands for itself. */
+  encode(pieces: readonly string[]): string[] {
+    return pieces.flatMap((piece) => this.#wordsOf(piece)).flatMap((word) => this.#encodeWord(word));
+  }
+
+  #encodeWord(word: string): string[] {
+    const characters = [...word];
     const best: (Best | undefined)[] = [{ logProbability: 0, begin: 0 }];
     for (let begin = 0; begin < characters.length; begin++) this.#extend(characters, begin, best);
     const tokens: string[] = [];
@@ -64,4 +96,15 @@ export class UnigramPieces {
     }
     if (!isKnown) offer(begin + 1, this.#unknown + before);
   }
+}
+
+/**
+ * Reads a number as Hugging Face's tokenizers read it from JSON: its digits as an integer, divided by a power of ten,
+ * which may differ from the nearest double by one step. This can decide between two cuts of almost equal likelihood.
+ */
+function asTheyRead(value: number): number {
+  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
+  const magnitude = Number(whole + fraction) / 10 ** fraction.length;
+  if (whole === "") return value; // written with an exponent
+  return sign === "-" ? -magnitude : magnitude;
 }

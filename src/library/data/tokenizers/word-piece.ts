@@ -1,4 +1,4 @@
-import { fileFailure, TroupeError } from "../../../errors/index.ts";
+import { fileErrors, fileFailure } from "../../../errors/index.ts";
 import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import { HuggingFaceTokenizer } from "./hugging-face.ts";
@@ -56,12 +56,4 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-function invalid(path: string, expected: string, got: string): TroupeError {
-  return new TroupeError("TOKENIZER_INVALID", {
-    where: "tokenizer",
-    expected: `${expected} in ${path}`,
-    got,
-    hint: "give BERT's vocab.txt",
-    fields: { path },
-  });
-}
+const invalid = fileErrors("TOKENIZER_INVALID", "tokenizer", "give BERT's vocab.txt");

@@ -41,8 +41,9 @@ class Translation {
     return this.graph.value(this.tensor(name));
   }
 
-  optional(name: string): string | undefined {
-    return this.has(name) ? this.value(name) : undefined;
+  /** A tensor argument in a dtype. Default: the result's. */
+  as(name: string, dtype = this.result.dtype): string {
+    return this.graph.as(this.tensor(name), dtype);
   }
 
   size(name: string): Size {
@@ -91,7 +92,7 @@ type Translate = (of: Translation) => string | readonly string[];
 const unary =
   (operator: string): Translate =>
   (of) =>
-    of.graph.node(operator, [of.graph.as(of.tensor("self"), of.result.dtype)]);
+    of.graph.node(operator, [of.as("self")]);
 
 const floats: readonly DType[] = ["float16", "bfloat16", "float32", "float64"];
 
@@ -103,10 +104,9 @@ function commonType(one: DType, other: DType): DType {
 }
 
 /** The operands of an operator on two tensors, or a tensor and a number. */
-function operands(of: Translation, dtype: DType | undefined, names = ["self", "other"]): string[] {
-  const [left = "", right = ""] = names;
+function operands(of: Translation, dtype: DType | undefined, right = "other"): string[] {
   const given = of.call.arguments[right] as GraphTensor | Size;
-  const self = of.tensor(left);
+  const self = of.tensor("self");
   const isTensor = typeof given === "object" && "id" in given;
   const fraction = typeof given === "number" && !Number.isInteger(given);
   const type =
@@ -121,9 +121,9 @@ function operands(of: Translation, dtype: DType | undefined, names = ["self", "o
 }
 
 const binary =
-  (operator: string): Translate =>
+  (operator: string, right = "other"): Translate =>
   (of) =>
-    of.graph.node(operator, operands(of, of.result.dtype));
+    of.graph.node(operator, operands(of, of.result.dtype, right));
 
 const compare =
   (operator: string): Translate =>
@@ -160,6 +160,9 @@ const reduced =
 const reshaped: Translate = (of) =>
   of.graph.reshape(of.value("self"), of.tensor("self").shape, of.result.shape);
 
+const expanded: Translate = (of) =>
+  of.graph.expand(of.value("self"), of.tensor("self").shape, of.result.shape);
+
 const same: Translate = (of) => of.value("self");
 
 const activation =
@@ -190,13 +193,20 @@ function silu(graph: GraphBuilder, x: string): string {
   return graph.node("Mul", [x, graph.node("Sigmoid", [x])]);
 }
 
+function softmax(of: Translation, operator: string): string {
+  return of.graph.node(operator, [of.as("self")], { axis: { int: of.number("dim") } });
+}
+
+function triangle(of: Translation, upper: 0 | 1): string {
+  const diagonal = of.graph.sizeScalar(of.size("diagonal"));
+  return of.graph.node("Trilu", [of.value("self"), diagonal], { upper: { int: upper } });
+}
+
 /** Layer norm over the last dim. */
 function layerNorm(of: Translation, x: string, axis: number): string {
   const { graph } = of;
-  const dtype = of.result.dtype;
-  const scale = graph.cast(of.value("weight"), of.tensor("weight").dtype, dtype);
-  const bias = of.has("bias") ? graph.cast(of.value("bias"), of.tensor("bias").dtype, dtype) : undefined;
-  return graph.node("LayerNormalization", [x, scale, ...(bias === undefined ? [] : [bias])], {
+  const bias = of.has("bias") ? [of.as("bias")] : [];
+  return graph.node("LayerNormalization", [x, of.as("weight"), ...bias], {
     axis: { int: axis },
     epsilon: { float: of.number("eps") },
   });
@@ -210,21 +220,30 @@ function rmsNorm(of: Translation, x: string, dtype: DType): string {
   const mean = graph.reduce("ReduceMean", squares, [-1], true);
   const root = graph.node("Sqrt", [graph.node("Add", [mean, graph.scalar(of.number("eps"), "float32")])]);
   const normed = graph.node("Div", [wide, root]);
-  const weight = graph.as(of.tensor("weight"), "float32");
+  const weight = of.as("weight", "float32");
   return graph.cast(graph.node("Mul", [normed, weight]), "float32", dtype);
+}
+
+/** Numbers of a window, one for each dim; a single one is for all. */
+function eachDim(
+  of: Translation,
+  name: string,
+  rank: number,
+  otherwise: readonly number[],
+): readonly number[] {
+  const values = of.has(name) ? of.numbers(name) : [];
+  if (values.length === 0) return otherwise;
+  return values.length === rank ? values : Array<number>(rank).fill(values[0] ?? 0);
 }
 
 const convolution =
   (rank: number): Translate =>
   (of) => {
-    const each = (name: string) => {
-      const values = of.numbers(name);
-      return values.length === rank ? values : Array<number>(rank).fill(values[0] ?? 0);
-    };
+    const each = (name: string) => eachDim(of, name, rank, []);
     const padding = each("padding");
     return of.graph.node(
       "Conv",
-      [of.value("input"), of.value("weight"), of.optional("bias")].filter((x) => x !== undefined),
+      ["input", "weight", "bias"].filter((name) => of.has(name)).map((name) => of.value(name)),
       {
         strides: { ints: each("stride") },
         pads: { ints: [...padding, ...padding] },
@@ -237,11 +256,7 @@ const convolution =
 const pooling =
   (operator: string, rank: number): Translate =>
   (of) => {
-    const each = (name: string, otherwise: readonly number[]) => {
-      const values = of.has(name) ? of.numbers(name) : [];
-      if (values.length === 0) return otherwise;
-      return values.length === rank ? values : Array<number>(rank).fill(values[0] ?? 0);
-    };
+    const each = (name: string, otherwise: readonly number[]) => eachDim(of, name, rank, otherwise);
     const kernel = each("kernel_size", []);
     const padding = each("padding", Array<number>(rank).fill(0));
     return of.graph.node(operator, [of.value("self")], {
@@ -256,12 +271,12 @@ const pooling =
     });
   };
 
-/** A tensor of one number. */
+/** A tensor of one number, or of that in an argument. */
 const filled =
-  (number: (of: Translation) => Size): Translate =>
+  (number: number | string): Translate =>
   (of) => {
     const { dtype, shape } = of.result;
-    const value = of.graph.sizeScalar(number(of), dtype);
+    const value = of.graph.sizeScalar(typeof number === "string" ? of.size(number) : number, dtype);
     return shape.length === 0 ? value : of.graph.expand(value, [], shape);
   };
 
@@ -335,13 +350,13 @@ const arange: Translate = (of) => {
 };
 
 const matmul =
-  (left: string, right: string): Translate =>
+  (right: string): Translate =>
   (of) =>
-    of.weights.product(of.graph.value(of.tensor(left)), of.tensor(right), false);
+    of.weights.product(of.value("self"), of.tensor(right), false);
 
 const where: Translate = (of) => {
   const { dtype } = of.result;
-  const condition = of.graph.as(of.tensor("condition"), "bool");
+  const condition = of.as("condition", "bool");
   return of.graph.node("Where", [condition, ...operands(of, dtype)]);
 };
 
@@ -351,7 +366,7 @@ const masked: Translate = (of) => {
   const { dtype } = of.result;
   const filling =
     typeof value === "object" && "id" in value ? graph.as(value, dtype) : graph.sizeScalar(value, dtype);
-  return graph.node("Where", [graph.as(of.tensor("mask"), "bool"), filling, of.value("self")]);
+  return graph.node("Where", [of.as("mask", "bool"), filling, of.value("self")]);
 };
 
 const clamped: Translate = (of) => {
@@ -359,7 +374,7 @@ const clamped: Translate = (of) => {
   const { dtype } = of.result;
   const bound = (name: string) => (of.has(name) ? graph.sizeScalar(of.size(name), dtype) : undefined);
   const [low, high] = [bound("min"), bound("max")];
-  return graph.node("Clip", [graph.as(of.tensor("self"), dtype), low, ...(high === undefined ? [] : [high])]);
+  return graph.node("Clip", [of.as("self"), low, ...(high === undefined ? [] : [high])]);
 };
 
 /** The largest or smallest, and its index. */
@@ -404,8 +419,7 @@ const groupNorm: Translate = (of) => {
   });
   const shaped = graph.node("Reshape", [normed, graph.node("Shape", [of.value("input")])]);
   const perChannel = [-1, ...Array<number>(input.shape.length - 2).fill(1)];
-  const wide = (name: string) =>
-    graph.node("Reshape", [graph.as(of.tensor(name), dtype), graph.constant(perChannel, "int64")]);
+  const wide = (name: string) => graph.node("Reshape", [of.as(name), graph.constant(perChannel, "int64")]);
   const scaled = of.has("weight") ? graph.node("Mul", [shaped, wide("weight")]) : shaped;
   return of.has("bias") ? graph.node("Add", [scaled, wide("bias")]) : scaled;
 };
@@ -466,28 +480,58 @@ const ownAttention: Translate = (of) =>
     scale: of.number("scale"),
   });
 
+/** Operators of libtorch with one translation. */
+function aten(translate: Translate, ...names: readonly string[]): Readonly<Record<string, Translate>> {
+  return Object.fromEntries(names.map((name) => [`aten::${name}`, translate]));
+}
+
+/** Operators on a tensor, and a tensor or a number. */
+function ofBoth(name: string, translate: Translate): Readonly<Record<string, Translate>> {
+  return aten(translate, `${name}.Tensor`, `${name}.Scalar`);
+}
+
+/** Operators with the name of ONNX's, in lower case. */
+// biome-ignore format: a list
+const sameNames = [
+  "Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "HardSwish", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign",
+  "Sin", "Softplus", "Sqrt", "Tanh",
+];
+
 /** How an operator of libtorch, or of Troupe's own kernels, is said in ONNX. */
 const translations: Readonly<Record<string, Translate>> = {
-  "aten::abs": unary("Abs"),
-  "aten::ceil": unary("Ceil"),
-  "aten::cos": unary("Cos"),
-  "aten::erf": unary("Erf"),
-  "aten::exp": unary("Exp"),
-  "aten::floor": unary("Floor"),
-  "aten::hardswish": unary("HardSwish"),
+  ...Object.assign({}, ...sameNames.map((name) => aten(unary(name), name.toLowerCase()))),
+  ...aten(same, "contiguous", "clone", "detach", "alias"),
+  ...aten(reshaped, "view", "view_as", "reshape", "reshape_as", "flatten.using_ints", "unflatten.int"),
+  ...aten(reshaped, "squeeze.dim", "squeeze"),
+  ...aten(expanded, "expand", "expand_as", "broadcast_to"),
+  ...aten((of) => of.as("self"), "to.dtype", "type_as"),
+  ...aten(filled(0), "zeros", "zeros_like", "zero"),
+  ...aten(filled(1), "ones", "ones_like"),
+  ...aten(filled("fill_value"), "full", "full_like"),
+  ...aten(split, "split.Tensor", "split.sizes", "chunk"),
+  ...aten(padded, "pad", "constant_pad_nd"),
+  ...aten(clamped, "clamp", "clamp_min", "clamp_max"),
+  ...aten(where, "where.self", "where.ScalarOther"),
+  ...aten(floorDivided, "floor_divide.Scalar", "floor_divide"),
+  ...aten(matmul("mat2"), "mm", "bmm"),
+  ...aten(binary("Max"), "maximum"),
+  ...aten(binary("Min"), "minimum"),
+  ...aten(binary("Pow", "exponent"), "pow.Tensor_Tensor", "pow.Tensor_Scalar"),
+  ...ofBoth("add", sum("Add")),
+  ...ofBoth("sub", sum("Sub")),
+  ...ofBoth("rsub", sum("Sub", true)),
+  ...ofBoth("mul", binary("Mul")),
+  ...ofBoth("div", binary("Div")),
+  ...ofBoth("remainder", binary("Mod")),
+  ...ofBoth("masked_fill", masked),
+  ...ofBoth("eq", compare("Equal")),
+  ...ofBoth("ne", (of) => of.graph.node("Not", [compare("Equal")(of) as string])),
+  ...ofBoth("lt", compare("Less")),
+  ...ofBoth("le", compare("LessOrEqual")),
+  ...ofBoth("gt", compare("Greater")),
+  ...ofBoth("ge", compare("GreaterOrEqual")),
   "aten::isnan": (of) => of.graph.node("IsNaN", [of.value("self")]),
-  "aten::log": unary("Log"),
-  "aten::logical_not": (of) => of.graph.node("Not", [of.graph.as(of.tensor("self"), "bool")]),
-  "aten::mish": unary("Mish"),
-  "aten::neg": unary("Neg"),
-  "aten::reciprocal": unary("Reciprocal"),
-  "aten::relu": unary("Relu"),
-  "aten::round": unary("Round"),
-  "aten::sigmoid": unary("Sigmoid"),
-  "aten::sign": unary("Sign"),
-  "aten::sin": unary("Sin"),
-  "aten::sqrt": unary("Sqrt"),
-  "aten::tanh": unary("Tanh"),
+  "aten::logical_not": (of) => of.graph.node("Not", [of.as("self", "bool")]),
   "aten::rsqrt": (of) => of.graph.node("Reciprocal", [of.graph.node("Sqrt", [of.value("self")])]),
   "aten::square": (of) => of.graph.node("Mul", [of.value("self"), of.value("self")]),
   "aten::log1p": (of) =>
@@ -500,67 +544,22 @@ const translations: Readonly<Record<string, Translate>> = {
       of.graph.scalar(0, of.result.dtype),
       of.graph.scalar(6, of.result.dtype),
     ]),
-  "aten::softplus": unary("Softplus"),
   "aten::gelu": (of) => gelu(of.graph, of.value("self"), of.result.dtype, of.text("approximate")),
   "aten::silu": (of) => silu(of.graph, of.value("self")),
   "aten::elu": activation("Elu", (of) => ({ alpha: of.number("alpha") })),
   "aten::leaky_relu": activation("LeakyRelu", (of) => ({ alpha: of.number("negative_slope") })),
   "aten::hardsigmoid": activation("HardSigmoid", () => ({ alpha: 1 / 6, beta: 0.5 })),
-  "aten::clamp": clamped,
-  "aten::clamp_min": clamped,
-  "aten::clamp_max": clamped,
-  "aten::add.Tensor": sum("Add"),
-  "aten::add.Scalar": sum("Add"),
-  "aten::sub.Tensor": sum("Sub"),
-  "aten::sub.Scalar": sum("Sub"),
-  "aten::rsub.Tensor": sum("Sub", true),
-  "aten::rsub.Scalar": sum("Sub", true),
-  "aten::mul.Tensor": binary("Mul"),
-  "aten::mul.Scalar": binary("Mul"),
-  "aten::div.Tensor": binary("Div"),
-  "aten::div.Scalar": binary("Div"),
-  "aten::maximum": binary("Max"),
-  "aten::minimum": binary("Min"),
-  "aten::pow.Tensor_Tensor": (of) =>
-    of.graph.node("Pow", operands(of, of.result.dtype, ["self", "exponent"])),
-  "aten::pow.Tensor_Scalar": (of) =>
-    of.graph.node("Pow", operands(of, of.result.dtype, ["self", "exponent"])),
-  "aten::floor_divide.Scalar": (of) => floorDivided(of),
-  "aten::floor_divide": (of) => floorDivided(of),
-  "aten::remainder.Scalar": binary("Mod"),
-  "aten::remainder.Tensor": binary("Mod"),
-  "aten::eq.Tensor": compare("Equal"),
-  "aten::eq.Scalar": compare("Equal"),
-  "aten::ne.Tensor": (of) => of.graph.node("Not", [compare("Equal")(of) as string]),
-  "aten::ne.Scalar": (of) => of.graph.node("Not", [compare("Equal")(of) as string]),
-  "aten::lt.Tensor": compare("Less"),
-  "aten::lt.Scalar": compare("Less"),
-  "aten::le.Tensor": compare("LessOrEqual"),
-  "aten::le.Scalar": compare("LessOrEqual"),
-  "aten::gt.Tensor": compare("Greater"),
-  "aten::gt.Scalar": compare("Greater"),
-  "aten::ge.Tensor": compare("GreaterOrEqual"),
-  "aten::ge.Scalar": compare("GreaterOrEqual"),
   "aten::logical_and": logical("And"),
   "aten::logical_or": logical("Or"),
   "aten::logical_xor": logical("Xor"),
-  "aten::bitwise_not": (of) => of.graph.node("Not", [of.graph.as(of.tensor("self"), "bool")]),
-  "aten::where.self": where,
-  "aten::where.ScalarOther": where,
-  "aten::masked_fill.Scalar": masked,
-  "aten::masked_fill.Tensor": masked,
+  "aten::bitwise_not": (of) => of.graph.node("Not", [of.as("self", "bool")]),
   "aten::sum.dim_IntList": reduced("ReduceSum"),
   "aten::mean.dim": reduced("ReduceMean"),
   "aten::amax": reduced("ReduceMax"),
   "aten::amin": reduced("ReduceMin"),
   "aten::logsumexp": reduced("ReduceLogSumExp"),
   "aten::prod.dim_int": (of) =>
-    of.graph.reduce(
-      "ReduceProd",
-      of.graph.as(of.tensor("self"), of.result.dtype),
-      [of.number("dim")],
-      of.number("keepdim") !== 0,
-    ),
+    of.graph.reduce("ReduceProd", of.as("self"), [of.number("dim")], of.number("keepdim") !== 0),
   "aten::max.dim": extreme("ReduceMax", "ArgMax"),
   "aten::min.dim": extreme("ReduceMin", "ArgMin"),
   "aten::argmax": indexOf("ArgMax"),
@@ -571,21 +570,10 @@ const translations: Readonly<Record<string, Translate>> = {
     return reduced(ord === 2 ? "ReduceL2" : "ReduceL1")(of);
   },
   "aten::cumsum": (of) =>
-    of.graph.node("CumSum", [
-      of.graph.as(of.tensor("self"), of.result.dtype),
-      of.graph.scalar(of.dim("dim", of.result.shape.length), "int64"),
-    ]),
-  "aten::softmax.int": (of) =>
-    of.graph.node("Softmax", [of.graph.as(of.tensor("self"), of.result.dtype)], {
-      axis: { int: of.number("dim") },
-    }),
-  "aten::log_softmax.int": (of) =>
-    of.graph.node("LogSoftmax", [of.graph.as(of.tensor("self"), of.result.dtype)], {
-      axis: { int: of.number("dim") },
-    }),
-  "aten::matmul": matmul("self", "other"),
-  "aten::mm": matmul("self", "mat2"),
-  "aten::bmm": matmul("self", "mat2"),
+    of.graph.node("CumSum", [of.as("self"), of.graph.scalar(of.dim("dim", of.result.shape.length), "int64")]),
+  "aten::softmax.int": (of) => softmax(of, "Softmax"),
+  "aten::log_softmax.int": (of) => softmax(of, "LogSoftmax"),
+  "aten::matmul": matmul("other"),
   "aten::addmm": (of) => {
     const [beta, alpha] = [of.number("beta"), of.number("alpha")];
     if (beta !== 1 || alpha !== 1)
@@ -609,8 +597,6 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::group_norm": groupNorm,
   "aten::batch_norm": batchNorm,
   "aten::scaled_dot_product_attention": scaledDotProduct,
-  "aten::pad": padded,
-  "aten::constant_pad_nd": padded,
   "aten::index_select": (of) =>
     of.graph.node("Gather", [of.value("self"), of.value("index")], { axis: { int: of.number("dim") } }),
   "aten::gather": (of) =>
@@ -628,22 +614,8 @@ const translations: Readonly<Record<string, Translate>> = {
     of
       .numbers("dims")
       .reduce((value, dim) => of.graph.slice(value, dim, -1, -Number.MAX_SAFE_INTEGER, -1), of.value("self")),
-  "aten::tril": (of) =>
-    of.graph.node("Trilu", [of.value("self"), of.graph.sizeScalar(of.size("diagonal"))], {
-      upper: { int: 0 },
-    }),
-  "aten::triu": (of) =>
-    of.graph.node("Trilu", [of.value("self"), of.graph.sizeScalar(of.size("diagonal"))], {
-      upper: { int: 1 },
-    }),
-  "aten::view": reshaped,
-  "aten::view_as": reshaped,
-  "aten::reshape": reshaped,
-  "aten::reshape_as": reshaped,
-  "aten::flatten.using_ints": reshaped,
-  "aten::unflatten.int": reshaped,
-  "aten::squeeze.dim": reshaped,
-  "aten::squeeze": reshaped,
+  "aten::tril": (of) => triangle(of, 0),
+  "aten::triu": (of) => triangle(of, 1),
   "aten::unsqueeze": (of) => of.graph.unsqueeze(of.value("self"), of.dim("dim", of.result.shape.length)),
   "aten::transpose.int": (of) => {
     const rank = of.result.shape.length;
@@ -655,9 +627,6 @@ const translations: Readonly<Record<string, Translate>> = {
     return permuted(of, swapped(rank, rank - 2, rank - 1));
   },
   "aten::permute": (of) => permuted(of, of.dims("dims", of.result.shape.length)),
-  "aten::expand": (of) => of.graph.expand(of.value("self"), of.tensor("self").shape, of.result.shape),
-  "aten::expand_as": (of) => of.graph.expand(of.value("self"), of.tensor("self").shape, of.result.shape),
-  "aten::broadcast_to": (of) => of.graph.expand(of.value("self"), of.tensor("self").shape, of.result.shape),
   "aten::repeat": (of) => {
     const { graph } = of;
     const repeats = of.sizes("repeats");
@@ -676,32 +645,15 @@ const translations: Readonly<Record<string, Translate>> = {
     const parts = of.tensors("tensors").map((tensor) => of.graph.unsqueeze(of.graph.value(tensor), dim));
     return of.graph.node("Concat", parts, { axis: { int: dim } });
   },
-  "aten::split.Tensor": split,
-  "aten::split.sizes": split,
-  "aten::chunk": split,
   "aten::unbind.int": (of) => {
     const dim = of.dim("dim", of.tensor("self").shape.length);
     return of.call.results.map((_, place) =>
       of.graph.node("Gather", [of.value("self"), of.graph.scalar(place, "int64")], { axis: { int: dim } }),
     );
   },
-  "aten::to.dtype": (of) => of.graph.as(of.tensor("self"), of.result.dtype),
-  "aten::type_as": (of) => of.graph.as(of.tensor("self"), of.result.dtype),
-  "aten::contiguous": same,
-  "aten::clone": same,
-  "aten::detach": same,
-  "aten::alias": same,
-  "aten::copy": (of) =>
-    of.graph.expand(of.graph.as(of.tensor("src"), of.result.dtype), of.tensor("src").shape, of.result.shape),
-  "aten::zeros": filled(() => 0),
-  "aten::ones": filled(() => 1),
-  "aten::full": filled((of) => of.size("fill_value")),
-  "aten::zeros_like": filled(() => 0),
-  "aten::ones_like": filled(() => 1),
-  "aten::full_like": filled((of) => of.size("fill_value")),
-  "aten::zero": filled(() => 0),
-  "aten::fill.Scalar": filled((of) => of.size("value")),
-  "aten::scalar_tensor": filled((of) => of.size("s")),
+  "aten::copy": (of) => of.graph.expand(of.as("src"), of.tensor("src").shape, of.result.shape),
+  "aten::fill.Scalar": filled("value"),
+  "aten::scalar_tensor": filled("s"),
   "aten::arange.start_step": arange,
   "troupe::layer_norm": (of) => layerNorm(of, of.value("x"), -1),
   "troupe::add_layer_norm": (of) => {
@@ -716,7 +668,7 @@ const translations: Readonly<Record<string, Translate>> = {
   "troupe::rotary": (of) => rotary(of.graph, of.tensor("x"), of.tensor("cosines"), of.tensor("sines")),
   "troupe::swiglu": (of) => of.graph.node("Mul", [silu(of.graph, of.value("gate")), of.value("up")]),
   "troupe::bias_gelu": (of) => {
-    const biased = of.graph.node("Add", [of.value("x"), of.graph.as(of.tensor("bias"), of.result.dtype)]);
+    const biased = of.graph.node("Add", [of.value("x"), of.as("bias")]);
     return gelu(of.graph, biased, of.result.dtype, of.text("approximate"));
   },
   "troupe::attention": ownAttention,

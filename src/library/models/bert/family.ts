@@ -18,5 +18,5 @@ defineFamily({
     lora: ["query", "value"],
     ia3: { target: ["key", "value", "output.dense"], feedForward: ["output.dense"] },
   },
-  formats: { modelCenter: () => import("./model-center.ts") },
+  formats: { modelCenter: () => import("./model-center.ts"), gguf: () => import("./gguf.ts") },
 });

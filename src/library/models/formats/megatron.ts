@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { checkField } from "../config-fields.ts";
 import { biases, modules, type WeightRow, weights } from "./weight-map.ts";
 
 /** Layout of a tensor in Megatron-LM, and how its ranks split it. */
@@ -86,12 +86,5 @@ export function megatronLayer(
 
 /** @throws {TroupeError} `MODEL_CONFIG` unless `holds` */
 export function checkMegatron(field: string, holds: boolean, expected: string, got: unknown): void {
-  if (holds) return;
-  throw new TroupeError("MODEL_CONFIG", {
-    where: "megatron",
-    expected: `${field} to be ${expected}`,
-    got: JSON.stringify(got) ?? "none",
-    hint: "give the model's Hugging Face config.json",
-    fields: { field, got },
-  });
+  checkField("megatron", field, holds, expected, got, "give the model's Hugging Face config.json");
 }

@@ -1,4 +1,5 @@
 import { streamOf } from "../../../compute/nn/index.ts";
+import { rowLogProbs } from "../../../compute/objectives/index.ts";
 import { empty, ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import type { Settled } from "./options.ts";
 
@@ -75,20 +76,9 @@ export function chooseTokens(
             Number.isFinite(topK) ? topK : 0,
             topP,
           );
-    const logProbs = logProbsOf(logits, tokens.onto(logits.device as "cpu"));
+    const logProbs = [...rowLogProbs(logits, tokens.onto(logits.device as "cpu"))];
     return { tokens: [...tokens.toTypedArray()].map(Number), logProbs };
   });
-}
-
-/** log-probability of a token of each row, in nats. @param logits - float32 [R, V] @param tokens - int64 [R] */
-function logProbsOf(logits: Tensor, tokens: Tensor): number[] {
-  const [numRows = 0, numTokens = 0] = logits.shape;
-  const statistics = ops.troupe.vocabularyStatistics(logits.contiguous(), tokens, 0, numTokens, -100); // [4, R]
-  const values = statistics.toTypedArray() as Float32Array;
-  const [most, sums, own] = [0, 1, 2].map((row) => values.subarray(row * numRows, (row + 1) * numRows));
-  return Array.from({ length: numRows }, (_, row) =>
-    Math.fround((own?.[row] ?? 0) - (most?.[row] ?? 0) - Math.log(sums?.[row] ?? 1)),
-  );
 }
 
 function adjusted(logits: Tensor, adjust: AdjustRow): Tensor {

@@ -13,5 +13,5 @@ defineFamily({
     lora: ["query_key_value"],
     ia3: { target: ["query_key_value", "dense_4h_to_h"], feedForward: ["dense_4h_to_h"] },
   },
-  formats: { neox: () => import("./neox.ts") },
+  formats: { neox: () => import("./neox.ts"), gguf: () => import("./gguf.ts") },
 });

@@ -1,6 +1,7 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel } from "../causal-language-model.ts";
+import { linear } from "../encoder-parts.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { ofFamily } from "../of-family.ts";
 import { longestContext, ropeAngles, turnsByLength } from "../rope-parameters.ts";
@@ -23,8 +24,8 @@ class GPTNeoXAttention extends nn.Module {
   constructor(config: GPTNeoXConfig) {
     super();
     const { hidden_size: width, attention_bias: bias } = config;
-    this.query_key_value = linear(config, width, 3 * width, bias);
-    this.dense = linear(config, width, width, bias);
+    this.query_key_value = linear(width, 3 * width, config, { bias });
+    this.dense = linear(width, width, config, { bias });
     this.attention_dropout = new nn.Dropout(config.attention_dropout);
     this.headWidth = width / config.num_attention_heads;
   }
@@ -45,14 +46,9 @@ class GPTNeoXMLP extends nn.Module {
 
   constructor(config: GPTNeoXConfig) {
     super();
-    const { hidden_size, intermediate_size, hidden_act: activation, initializer_range } = config;
-    const init = nn.normal(0, initializer_range);
-    this.dense_h_to_4h = new nn.Linear(hidden_size, intermediate_size, {
-      init,
-      biasInit: nn.zeros,
-      activation,
-    });
-    this.dense_4h_to_h = linear(config, intermediate_size, hidden_size, true);
+    const { hidden_size, intermediate_size, hidden_act: activation } = config;
+    this.dense_h_to_4h = linear(hidden_size, intermediate_size, config, { activation });
+    this.dense_4h_to_h = linear(intermediate_size, hidden_size, config);
   }
 
   override forward(x: Tensor): Tensor {
@@ -149,16 +145,3 @@ const gptNeoX: CausalFamily<GPTNeoXConfig> = {
 
 /** GPT-NeoX for causal language modelling. */
 export class GPTNeoXForCausalLM extends ofFamily(CausalLanguageModel<GPTNeoXConfig>, gptNeoX) {}
-
-function linear(
-  { initializer_range }: GPTNeoXConfig,
-  numInputs: number,
-  numOutputs: number,
-  bias: boolean,
-): nn.Linear {
-  return new nn.Linear(numInputs, numOutputs, {
-    init: nn.normal(0, initializer_range),
-    bias,
-    biasInit: nn.zeros,
-  });
-}

@@ -29,5 +29,9 @@ defineFamily({
     ia3: { target: ["c_attn", "mlp.c_proj"], feedForward: ["mlp.c_proj"] },
     prefix: (model) => attentionsOf(model, GPT2Attention, ({ c_attn: map }) => ({ map, parts: 3 })),
   },
-  formats: { modelCenter: () => import("./model-center.ts"), megatron: () => import("./megatron.ts") },
+  formats: {
+    modelCenter: () => import("./model-center.ts"),
+    megatron: () => import("./megatron.ts"),
+    gguf: () => import("./gguf.ts"),
+  },
 });

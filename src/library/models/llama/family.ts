@@ -4,6 +4,8 @@ import { encoderSizes } from "../size-names.ts";
 import { llamaConfig } from "./config.ts";
 import { LlamaAttention, LlamaForCausalLM } from "./model.ts";
 
+const gguf = () => import("./gguf.ts");
+
 const llama = defineFamily({
   modelType: "llama",
   config: llamaConfig,
@@ -20,10 +22,10 @@ const llama = defineFamily({
     ia3: { target: ["k_proj", "v_proj", "down_proj"], feedForward: ["down_proj"] },
     prefix: (model) => attentionsOf(model, LlamaAttention, ({ k_proj: map }) => ({ map, parts: 1 })),
   },
-  formats: { modelCenter: () => import("./model-center.ts") },
+  formats: { modelCenter: () => import("./model-center.ts"), gguf },
 });
 
-const { formats: _, ...mistral } = llama;
+const mistral = { ...llama, formats: { gguf } };
 defineFamily({ ...mistral, modelType: "mistral" });
 
 const ia3 = { target: ["q_proj", "v_proj", "down_proj"], feedForward: ["down_proj"] };

@@ -1,6 +1,7 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
 import { type CausalFamily, CausalLanguageModel, causalNaming } from "../causal-language-model.ts";
+import { linear } from "../encoder-parts.ts";
 import type { TextPlaces } from "../language-model.ts";
 import { ofFamily } from "../of-family.ts";
 import { longestContext, ropeAngles, turnsByLength } from "../rope-parameters.ts";
@@ -29,10 +30,10 @@ export class LlamaAttention extends nn.Module {
     super();
     const { hidden_size, num_attention_heads, num_key_value_heads, head_dim } = config;
     const { qkv, out } = biasesOf(config);
-    this.q_proj = linear(config, hidden_size, num_attention_heads * head_dim, qkv);
-    this.k_proj = linear(config, hidden_size, num_key_value_heads * head_dim, qkv);
-    this.v_proj = linear(config, hidden_size, num_key_value_heads * head_dim, qkv);
-    this.o_proj = linear(config, num_attention_heads * head_dim, hidden_size, out);
+    this.q_proj = linear(hidden_size, num_attention_heads * head_dim, config, { bias: qkv });
+    this.k_proj = linear(hidden_size, num_key_value_heads * head_dim, config, { bias: qkv });
+    this.v_proj = linear(hidden_size, num_key_value_heads * head_dim, config, { bias: qkv });
+    this.o_proj = linear(num_attention_heads * head_dim, hidden_size, config, { bias: out });
     this.dropout = new nn.Dropout(config.attention_dropout);
     this.headWidth = head_dim;
     this.window = windowOf(config, layerIndex);
@@ -59,9 +60,9 @@ class LlamaMLP extends nn.Module {
     super();
     const { hidden_size, intermediate_size } = config;
     const { feedForward } = biasesOf(config);
-    this.gate_proj = linear(config, hidden_size, intermediate_size, feedForward);
-    this.up_proj = linear(config, hidden_size, intermediate_size, feedForward);
-    this.down_proj = linear(config, intermediate_size, hidden_size, feedForward);
+    this.gate_proj = linear(hidden_size, intermediate_size, config, { bias: feedForward });
+    this.up_proj = linear(hidden_size, intermediate_size, config, { bias: feedForward });
+    this.down_proj = linear(intermediate_size, hidden_size, config, { bias: feedForward });
     this.activation = config.hidden_act;
   }
 
@@ -165,17 +166,4 @@ const llama: CausalFamily<LlamaConfig> = {
 /** LLaMA, Mistral or Qwen2 for causal language modelling. */
 export class LlamaForCausalLM extends ofFamily(CausalLanguageModel<LlamaConfig>, llama) {
   declare readonly model: LlamaModel;
-}
-
-function linear(
-  { initializer_range }: LlamaConfig,
-  numInputs: number,
-  numOutputs: number,
-  bias: boolean,
-): nn.Linear {
-  return new nn.Linear(numInputs, numOutputs, {
-    init: nn.normal(0, initializer_range),
-    bias,
-    biasInit: nn.zeros,
-  });
 }

@@ -26,5 +26,9 @@ defineFamily({
     lora: ["query", "value"],
     ia3: { target: ["key", "value", "output.dense"], feedForward: ["output.dense"] },
   },
-  formats: { modelCenter: () => import("./model-center.ts"), fairseq: () => import("./fairseq.ts") },
+  formats: {
+    modelCenter: () => import("./model-center.ts"),
+    fairseq: () => import("./fairseq.ts"),
+    gguf: () => import("./gguf.ts"),
+  },
 });

@@ -109,8 +109,8 @@ class T5DenseActDense extends nn.Module {
 
   constructor(config: T5Config) {
     super();
-    this.wi = inward(config);
-    this.wo = outward(config);
+    this.wi = mapOf(config, config.d_model, config.d_ff);
+    this.wo = mapOf(config, config.d_ff, config.d_model);
     this.dropout = new nn.Dropout(config.dropout_rate);
     this.activation = feedForwardOf(config).activation;
   }
@@ -131,9 +131,9 @@ class T5DenseGatedActDense extends nn.Module {
 
   constructor(config: T5Config) {
     super();
-    this.wi_0 = inward(config);
-    this.wi_1 = inward(config);
-    this.wo = outward(config);
+    this.wi_0 = mapOf(config, config.d_model, config.d_ff);
+    this.wi_1 = mapOf(config, config.d_model, config.d_ff);
+    this.wo = mapOf(config, config.d_ff, config.d_model);
     this.dropout = new nn.Dropout(config.dropout_rate);
     this.activation = feedForwardOf(config).activation;
   }
@@ -243,16 +243,10 @@ function biasOf(
   return bias?.between(length, first + length, first);
 }
 
-function inward({ d_model, d_ff, initializer_factor }: T5Config): nn.Linear {
-  return new nn.Linear(d_model, d_ff, {
+/** A map of a feed-forward half, without a bias. */
+function mapOf({ initializer_factor: factor }: T5Config, numInputs: number, numOutputs: number): nn.Linear {
+  return new nn.Linear(numInputs, numOutputs, {
     bias: false,
-    init: nn.normal(0, initializer_factor / Math.sqrt(d_model)),
-  });
-}
-
-function outward({ d_model, d_ff, initializer_factor }: T5Config): nn.Linear {
-  return new nn.Linear(d_ff, d_model, {
-    bias: false,
-    init: nn.normal(0, initializer_factor / Math.sqrt(d_ff)),
+    init: nn.normal(0, factor / Math.sqrt(numInputs)),
   });
 }

@@ -1,6 +1,7 @@
 import * as nn from "../../../compute/nn/index.ts";
 import { ops, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import { numLabels } from "../config-fields.ts";
+import { linear } from "../encoder-parts.ts";
 import { rowLoss, spanLoss } from "../heads/index.ts";
 import type { EncoderBatch, LabelledText, ModelOutputs } from "../task-model.ts";
 import { EncoderWithHead } from "./encoder-with-head.ts";
@@ -17,7 +18,7 @@ export class SequenceClassifier<Config extends HeadConfig> extends EncoderWithHe
   constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
     super(family, fields, "ForSequenceClassification", { reads: "first", pooled: true });
     this.dropout = new nn.Dropout(this.dropoutProbability);
-    this.classifier = outputs(this.config, numLabels(this.config));
+    this.classifier = linear(this.config.hidden_size, numLabels(this.config), this.config);
   }
 
   /**
@@ -40,7 +41,7 @@ export class TokenClassifier<Config extends HeadConfig> extends EncoderWithHead<
   constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
     super(family, fields, "ForTokenClassification");
     this.dropout = new nn.Dropout(this.dropoutProbability);
-    this.classifier = outputs(this.config, numLabels(this.config));
+    this.classifier = linear(this.config.hidden_size, numLabels(this.config), this.config);
   }
 
   /**
@@ -67,7 +68,7 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
   /** @throws {TroupeError} `MODEL_CONFIG` */
   constructor(fields: Readonly<Record<string, unknown>>, family: TextEncoderFamily<Config>) {
     super(family, fields, "ForQuestionAnswering");
-    this.qa_outputs = outputs(this.config, 2);
+    this.qa_outputs = linear(this.config.hidden_size, 2, this.config);
   }
 
   /**
@@ -90,7 +91,3 @@ export class QuestionAnswerer<Config extends HeadConfig> extends EncoderWithHead
 
 /** Logit of positions that a shorter sample lacks: probability 0, but finite, so that products are not NaN. */
 const NEVER = -30000;
-
-function outputs({ hidden_size, initializer_range }: HeadConfig, count: number): nn.Linear {
-  return new nn.Linear(hidden_size, count, { init: nn.normal(0, initializer_range), biasInit: nn.zeros });
-}

@@ -1,10 +1,51 @@
 import * as nn from "../../../compute/nn/index.ts";
-import { arange, type Tensor } from "../../../compute/tensor/index.ts";
+import { arange, ops, type Tensor } from "../../../compute/tensor/index.ts";
+import { linear } from "../encoder-parts.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
-import { SpeechAdapter } from "./adapter.ts";
-import { hasMaskVector, type SpeechConfig } from "./config.ts";
-import { FeatureExtractor, FeatureProjection, linear, numFrames } from "./features.ts";
+import { hasMaskVector, outputWidth, type SpeechConfig } from "./config.ts";
+import { FeatureExtractor, FeatureProjection, numFrames } from "./features.ts";
 import { SpecAugment } from "./spec-augment.ts";
+
+// B recordings, T frames, D width of the layers, O output width.
+
+class AdapterLayer extends nn.Module {
+  readonly conv: nn.Conv1d;
+
+  constructor({ adapter_kernel_size, adapter_stride: stride }: SpeechConfig, width: number) {
+    super();
+    this.conv = new nn.Conv1d(width, 2 * width, adapter_kernel_size, { stride, padding: 1 });
+  }
+
+  /** [B, O, T] → [B, O, T′]. */
+  override forward(x: Tensor): Tensor {
+    return ops.glu(this.conv.forward(x), 1);
+  }
+}
+
+/** Convolutions that reduce the number of frames after the layers. */
+class SpeechAdapter extends nn.Module {
+  readonly proj: nn.Linear | null;
+  readonly proj_layer_norm: nn.LayerNorm | null;
+  readonly layers: nn.ModuleList<AdapterLayer>;
+
+  constructor(config: SpeechConfig) {
+    super();
+    const { hidden_size, num_adapter_layers } = config;
+    const width = outputWidth(config);
+    this.proj = width === hidden_size ? null : new nn.Linear(hidden_size, width);
+    this.proj_layer_norm = width === hidden_size ? null : new nn.LayerNorm(width);
+    this.layers = nn.ModuleList.of(num_adapter_layers, () => new AdapterLayer(config, width));
+  }
+
+  /** [B, T, D] → [B, T′, O]. */
+  override forward(hidden: Tensor): Tensor {
+    const projected = this.proj === null ? hidden : this.proj.forward(hidden);
+    const normed = this.proj_layer_norm === null ? projected : this.proj_layer_norm.forward(projected);
+    let frames = normed.transpose(1, 2); // [B, O, T]
+    for (const layer of this.layers) frames = layer.forward(frames);
+    return frames.transpose(1, 2);
+  }
+}
 
 // B recordings, N samples, T frames, D width.
 
@@ -46,9 +87,8 @@ class FeedForward extends nn.Module {
   constructor(config: SpeechConfig) {
     super();
     const { hidden_size: width, intermediate_size: inner, hidden_act: activation } = config;
-    const init = nn.normal(0, config.initializer_range);
     this.intermediate_dropout = new nn.Dropout(config.activation_dropout);
-    this.intermediate_dense = new nn.Linear(width, inner, { init, biasInit: nn.zeros, activation });
+    this.intermediate_dense = linear(width, inner, config, { activation });
     this.output_dense = linear(inner, width, config);
     this.output_dropout = new nn.Dropout(config.hidden_dropout);
   }
@@ -67,9 +107,8 @@ class LanguageAdapter extends nn.Module {
 
   constructor(width: number, inner: number, config: SpeechConfig) {
     super();
-    const init = nn.normal(0, config.initializer_range);
     this.norm = new nn.LayerNorm(width);
-    this.linear_1 = new nn.Linear(width, inner, { init, biasInit: nn.zeros, activation: "relu" });
+    this.linear_1 = linear(width, inner, config, { activation: "relu" });
     this.linear_2 = linear(inner, width, config);
   }
 

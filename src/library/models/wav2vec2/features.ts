@@ -160,15 +160,3 @@ export function numAdapted(
     left = left.sub(1).floorDivide(adapter_stride).add(1);
   return left;
 }
-
-/** A linear map with normal weights; biases start at 0. */
-export function linear(
-  numInputs: number,
-  numOutputs: number,
-  config: Pick<SpeechConfig, "initializer_range">,
-): nn.Linear {
-  return new nn.Linear(numInputs, numOutputs, {
-    init: nn.normal(0, config.initializer_range),
-    biasInit: nn.zeros,
-  });
-}

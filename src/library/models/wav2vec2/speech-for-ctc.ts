@@ -1,7 +1,8 @@
 import { ctcLoss, Dropout, type Linear } from "../../../compute/nn/index.ts";
+import { linear } from "../encoder-parts.ts";
 import type { ModelOutputs } from "../task-model.ts";
 import { outputWidth, type SpeechConfig } from "./config.ts";
-import { linear, numAdapted, numFrames } from "./features.ts";
+import { numAdapted, numFrames } from "./features.ts";
 import type { SpeechFamily } from "./speech-family.ts";
 import { type SpeechBatch, SpeechWithHead } from "./speech-with-head.ts";
 

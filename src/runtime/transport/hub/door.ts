@@ -27,9 +27,6 @@ export interface Door {
 export interface Heartbeat {
   /** Time between two heartbeats of each end. */
   readonly everyMs: number;
-  /**
-   * A peer is lost if its last heartbeat was sent this many times {@link everyMs} ago. Time does not count while this process
-   * is halted.
-   */
+  /** A peer is lost this many times {@link everyMs} after its last heartbeat; time while this process is halted is left out. */
   readonly lostAfter: number;
 }

@@ -33,17 +33,11 @@ export interface HubOptions {
   readonly maxFrameBytes: number;
   /** Receives messages of another hub to this one, sent on `controlRoute`. */
   onControl(from: number, bytes: Uint8Array<ArrayBuffer>): void;
-  /**
-   * Receives frames to be relayed: those from and for processes that this hub relays for.
-   * @returns whether it has relayed the frame; otherwise the frame is for this hub
-   */
+  /** Receives frames of and for processes that this hub relays for. @returns whether it was one; else it is this hub's own */
   relay?(from: number, frame: Frame): boolean;
   /** Called before each heartbeat is sent; messages sent in it go along. */
   onBeat?(): void;
-  /**
-   * Called when the connection from another process has ended; `error` if it sent something invalid, or one of the two did
-   * not trust the other.
-   */
+  /** Called when the connection from another process has ended; `error` if it was invalid, or one did not trust the other. */
   onLost(index: number, error: Error | undefined): void;
 }
 

@@ -2,12 +2,14 @@ import type { Command } from "commander";
 import { bytes, number } from "../flags.ts";
 import { addPlaceFlags } from "../serving-place.ts";
 import { convertCheckpoint } from "./convert.ts";
-import { inspectCheckpoint } from "./inspect.ts";
-import { joinCheckpoint } from "./join.ts";
-import { listCheckpointsCommand } from "./list.ts";
-import { pruneCheckpoints } from "./prune.ts";
 import { serveCheckpoints } from "./serve.ts";
-import { verifyCheckpoints } from "./verify.ts";
+import {
+  inspectCheckpoint,
+  joinCheckpoint,
+  listCheckpointsCommand,
+  pruneCheckpoints,
+  verifyCheckpoints,
+} from "./stored.ts";
 
 /** Adds `troupe checkpoint list | inspect | verify | join | prune | convert | serve`. */
 export function addCheckpointCommand(program: Command): void {

@@ -37,18 +37,14 @@ export async function settle(
   const { batch, accumulation, notice } = batchOf(typed, others, ranks.number);
   const given = [
     ...standing(typed),
-    ...others
-      .filter(({ path }) => path.join(".") === "seed")
-      .map((each): Given => ({ ...each, path: ["set", "seed"] })),
+    ...alsoAs("seed", others, "seed"),
     ...(ranks.given === undefined ? [] : [ranks.given]),
     ...flags.flatMap((flag) => (flag.flag === LOAD && typed.has(FINETUNE) ? [] : of(flag, typed))),
     ...(await finetunedFrom(typed)),
     ...precisionOf(typed, others, notices),
     ...lossScaleOf(typed),
     ...chunksOf(typed, others),
-    ...others
-      .filter(({ path }) => path.join(".") === "tp")
-      .map((each): Given => ({ ...each, path: ["set", "tensorModelParallelSize"] })),
+    ...alsoAs("tp", others, "tensorModelParallelSize"),
     ...(accumulation === undefined ? [] : [flagged("accumulation", accumulation, "--micro-batch-size")]),
     ...batch,
     ...(await places(typed, { environment, tell })),
@@ -60,12 +56,20 @@ export async function settle(
   return { given, userScript: userScript === undefined ? undefined : String(userScript), notices };
 }
 
-const flagged = (path: string, value: unknown, by: string): Given => ({
-  path: path.split("."),
-  value,
-  origin: "flag",
-  by,
-});
+const flagged = (path: string, value: unknown, by: string): Given => {
+  return { path: path.split("."), value, origin: "flag", by };
+};
+const standard = (path: string, value: unknown): Given => {
+  return { path: path.split("."), value, origin: "default", by: "" };
+};
+
+/** The last option at a path. */
+const lastAt = (path: string, given: readonly Given[]) =>
+  given.findLast((each) => each.path.join(".") === path);
+
+/** An option, given again as a setting of the job. */
+const alsoAs = (path: string, given: readonly Given[], setting: string): Given[] =>
+  given.filter((each) => each.path.join(".") === path).map((each) => ({ ...each, path: ["set", setting] }));
 
 const options = new Map(optionsOf(commandSchema).map((each) => [each.name, each]));
 
@@ -80,12 +84,6 @@ function standing(typed: TypedFlags): Given[] {
       given.map(({ flag }) => flag).join(" and "),
       "leave all but one out",
     );
-  const standard = (path: string, value: unknown): Given => ({
-    path: path.split("."),
-    value,
-    origin: "default",
-    by: "",
-  });
   return [standard("zero", 0), standard("seed", 1234), standard("set.seed", 1234)];
 }
 
@@ -114,7 +112,7 @@ function ranksOf(
   environment: Environment,
 ): { readonly number: number; readonly given: Given | undefined } {
   const split = splitOf("tp", typed, others) * splitOf("pp", typed, others);
-  const said = others.findLast(({ path }) => path.join(".") === "ranks");
+  const said = lastAt("ranks", others);
   const devices = environment.CUDA_VISIBLE_DEVICES?.split(",").filter((device) => device.trim() !== "") ?? [];
   const onAllHosts = devices.length * Number(environment.NNODES ?? 1);
   const number = said === undefined ? onAllHosts || split : Number(said.value);
@@ -143,7 +141,7 @@ const splitFlags = { tp: "--tensor-model-parallel-size", pp: "--pipeline-model-p
 
 /** Ranks that split each layer (tp), or the layers (pp); the runtime's own flag wins. */
 function splitOf(axis: keyof typeof splitFlags, typed: TypedFlags, others: readonly Given[]): number {
-  const value = others.findLast(({ path }) => path.join(".") === axis)?.value ?? typed.get(splitFlags[axis]);
+  const value = lastAt(axis, others)?.value ?? typed.get(splitFlags[axis]);
   return typeof value === "number" && value >= 1 ? value : 1;
 }
 
@@ -161,12 +159,12 @@ function batchOf(
   const [micro, size] = [typed.get("--micro-batch-size"), typed.get("--global-batch-size")];
   const split = splitOf("tp", typed, others) * splitOf("pp", typed, others);
   const replicas = Math.max(1, Math.floor(ranks / split));
-  const said = (name: string) => others.findLast(({ path }) => path.join(".") === name)?.value;
+  const said = (path: string) => lastAt(path, others)?.value;
   if (typeof micro !== "number" && typeof size !== "number" && said("set.globalBatchSize") === undefined) {
     const accumulation = Number(said("accumulation") ?? 1);
     const value = STANDARD_MICRO_BATCH * replicas * accumulation;
     return {
-      batch: [{ path: ["set", "globalBatchSize"], value, origin: "default", by: "" }],
+      batch: [standard("set.globalBatchSize", value)],
       accumulation: undefined,
       notice: `--global-batch-size: ${value}, as no batch size was given: micro-batches of ${STANDARD_MICRO_BATCH}, each replica ${accumulation}`,
     };
@@ -175,10 +173,7 @@ function batchOf(
     return { batch: [], accumulation: undefined };
   const at = flagged("set.microBatchSize", micro, "--micro-batch-size");
   if (typeof size !== "number")
-    return {
-      batch: [at, { path: ["set", "globalBatchSize"], value: micro * replicas, origin: "default", by: "" }],
-      accumulation: 1,
-    };
+    return { batch: [at, standard("set.globalBatchSize", micro * replicas)], accumulation: 1 };
   const accumulation = size / (micro * replicas);
   const [start, increment] = (typed.get(RAMP) ?? []) as readonly string[];
   for (const size of [start, increment])
@@ -214,7 +209,7 @@ function precisionOf(typed: TypedFlags, others: readonly Given[], notices: strin
   const said = ["--mixed-precision", "--fp16", "--bf16"].filter((flag) => typed.has(flag));
   if (said.length > 1) throw usage("one precision", said.join(" and "), "leave all but one out");
   if (!typed.has("--mixed-precision")) return [];
-  const device = String(others.findLast(({ path }) => path.join(".") === "device")?.value ?? "cpu");
+  const device = String(lastAt("device", others)?.value ?? "cpu");
   if (device.startsWith("cuda")) return [flagged("precision", "amp-fp16", "--mixed-precision")];
   notices.push("--mixed-precision: amp-bf16, as float16 is for GPUs; another: --fp16, --bf16, --precision");
   return [flagged("precision", "amp-bf16", "--mixed-precision")];
@@ -267,26 +262,21 @@ function chunksOf(typed: TypedFlags, others: readonly Given[]): Given[] {
 
 /** Resolves names to folders and files once, before any rank begins. */
 async function places(typed: TypedFlags, hub: HubOptions): Promise<Given[]> {
-  const said = (flag: string) => typed.get(flag);
-  const model = said("--pretrained-model-name-or-path");
-  const part = String(said("--data-name") ?? "");
-  const path = said("--data-path");
-  const place = path === undefined ? undefined : await dataPlace(path as readonly string[], part, typed, hub);
-  const folder = model === undefined ? undefined : await findModel(String(model), hub);
-  return [
-    ...(folder === undefined
-      ? []
-      : ["pretrainedModelNameOrPath", "load"].map((name) =>
-          flagged(`set.${name}`, folder, "--pretrained-model-name-or-path"),
-        )),
-    ...(place === undefined
-      ? []
-      : [
-          flagged("set.dataPath", place, "--data-path"),
-          flagged("set.datasetPath", (path as readonly string[]).join(" "), "--data-path"),
-          flagged("set.datasetName", part, "--data-path"),
-        ]),
-  ];
+  const given: Given[] = [];
+  const give = (flag: string, settings: Readonly<Record<string, string>>) => {
+    for (const [name, value] of Object.entries(settings)) given.push(flagged(`set.${name}`, value, flag));
+  };
+  const words = typed.get("--data-path") as readonly string[] | undefined;
+  const datasetName = String(typed.get("--data-name") ?? "");
+  if (words !== undefined) {
+    const dataPath = await dataPlace(words, datasetName, typed, hub);
+    give("--data-path", { dataPath, datasetPath: words.join(" "), datasetName });
+  }
+  const model = typed.get("--pretrained-model-name-or-path");
+  if (model === undefined) return given;
+  const load = await findModel(String(model), hub);
+  give("--pretrained-model-name-or-path", { pretrainedModelNameOrPath: load, load });
+  return given;
 }
 
 /** A prefix of indexed data, several prefixes with weights, or a dataset. */
@@ -299,18 +289,13 @@ async function dataPlace(
   if (words.length > 1)
     return words.map((word, index) => (index % 2 === 0 ? word : findPrefix(word, hub))).join(" ");
   const [name = ""] = words;
-  return isIndexed(typed) ? findPrefix(name, hub) : findData(name, part, hub);
+  // Pre-training reads indexed data, and so does a script with flags for its split or format.
+  const isIndexed =
+    typed.get("--task") === "pretraining" || ["--data-impl", "--split"].some((flag) => typed.has(flag));
+  return isIndexed ? findPrefix(name, hub) : findData(name, part, hub);
 }
 
-/** Whether the data is indexed: pre-training reads it, and so does a script with flags for its split or format. */
-function isIndexed(typed: TypedFlags): boolean {
-  return typed.get("--task") === "pretraining" || typed.has("--data-impl") || typed.has("--split");
-}
-
-/**
- * Translates the variables of Rapidformer's scripts into those that this package's launchers read, for one command per host.
- * @throws {TroupeError} `USAGE`
- */
+/** Translates the variables of Rapidformer's scripts into those of launchers. @throws {TroupeError} `USAGE` */
 export function launchVariables(environment: Environment): Readonly<Record<string, string>> {
   const { NNODES = "1", NODE_RANK = "0", RANK, WORLD_SIZE } = environment;
   const [hosts, host] = [Number(NNODES), Number(NODE_RANK)];

@@ -107,10 +107,7 @@ export function linkOf(cluster: Cluster, ranks: readonly number[]): Link {
   return { bytesPerSecond: Math.min(share, cluster.withinNode.bytesPerSecond), latencyS };
 }
 
-/**
- * Time of one ring pass, an all-gather or a reduce-scatter: n − 1 hops of an n-th each.
- * @param gatheredBytes - size of the gathered tensor
- */
+/** Time of a ring pass, an all-gather or a reduce-scatter of `gatheredBytes`: n − 1 hops of an n-th each. */
 export function ringSeconds(link: Link, numRanks: number, gatheredBytes: number): number {
   if (numRanks === 1) return 0;
   const hops = numRanks - 1;

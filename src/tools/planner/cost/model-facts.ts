@@ -32,10 +32,7 @@ export interface ModelFacts {
   trace(options: TraceOptions): ModelTrace;
 }
 
-/**
- * Runs a model on tensors without memory and collects facts; allocates nothing.
- * @throws {TroupeError} errors of the model
- */
+/** Runs a model on tensors without memory and collects facts; allocates nothing. @throws {TroupeError} errors of the model */
 export function factsOf(planned: PlannedModel): ModelFacts {
   const model = planned.build();
   nn.bindRandomness(model, new nn.Randomness(0));

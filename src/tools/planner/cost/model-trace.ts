@@ -318,11 +318,7 @@ export interface TextModel extends nn.Module {
   forward(batch: { readonly inputIds: Tensor; readonly labels: Tensor }): { readonly loss?: Tensor };
 }
 
-/**
- * A language model as the planner looks at it, on texts of one length.
- * @param build - declares the model
- * @param length - positions of a sample
- */
+/** A language model as the planner sees it, on texts of `length` positions, declared by `build`. */
 export function languageModel(build: () => TextModel, length: number): PlannedModel {
   return {
     build,

@@ -40,10 +40,7 @@ export interface RankMemory {
   readonly activations: number;
   /** Gathered parameters of level-3 blocks. */
   readonly gathered: number;
-  /**
-   * Peak of a section of forward or backward besides what is kept, its own parameters' gradients included; and two
-   * batches, the present one and the next.
-   */
+  /** Peak of a section of forward or backward besides what is kept, with its own gradients; and the present and next batch. */
   readonly workspace: number;
   /** Bytes of these kinds in host memory or in a file; not part of `peakBytes`. */
   readonly host: number;
@@ -58,10 +55,7 @@ export interface RankMemory {
 /** How far gathers run ahead by default, in bytes; the same as in a run. */
 export const DEFAULT_PREFETCH_BYTES = 2 ** 28;
 
-/**
- * Computes the memory of each kind of rank: one entry per pipeline stage, since all ranks of a stage have equal shares.
- * @param layout - checked
- */
+/** Computes the memory of each stage's ranks, which have equal shares. @param layout - checked */
 export function planMemory(facts: ModelFacts, layout: Layout, options: PlanOptions): RankMemory[] {
   return shareOfStages(facts, layout).map((share) => rankMemory(facts, layout, share, options));
 }

@@ -87,9 +87,7 @@ function meanOf(calls: readonly TracedCall[], of: (call: TracedCall) => Work): W
   return sumOfWork(NO_WORK, all, 1 / Math.max(1, calls.length));
 }
 
-/**
- * Bytes of an update: it reads and writes masters and state, reads the gradient and writes the parameters for the computation.
- */
+/** Bytes of an update: reads and writes masters and state, reads the gradient, writes the parameters for the computation. */
 function updateBytes(scheme: ByteScheme): number {
   const master = scheme.master || scheme.compute;
   return 2 * (master + scheme.optimizer) + scheme.reducedGradient + (scheme.master > 0 ? scheme.compute : 0);

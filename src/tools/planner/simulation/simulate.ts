@@ -84,10 +84,7 @@ function measure({ ranks, layout, facts }: SimulatedWorld) {
 const LANES = ["compute", "communication", "update"] as const;
 const MS_PER_SECOND = 1000;
 
-/**
- * A timeline as chrome://tracing and ui.perfetto.dev read it: a process for each rank, a thread for each lane.
- * @returns JSON
- */
+/** A timeline as JSON for chrome://tracing and ui.perfetto.dev: a process for each rank, a thread for each lane. */
 export function chromeTrace(timeline: readonly Span[]): string {
   const ranks = [...new Set(timeline.map(({ rank }) => rank))];
   const names = ranks.flatMap((pid) => [

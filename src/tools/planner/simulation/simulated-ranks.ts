@@ -43,10 +43,7 @@ export class SimulatedRanks {
     rank.stepBeganS.push(this.#world.time.nowS);
   }
 
-  /**
-   * Runs an operation.
-   * @returns whether it is done at once; else the rank is advanced later, at the same operation or after it
-   */
+  /** Runs an operation. @returns whether it is done at once; else the rank goes on later, at that operation or after it */
   #perform(rank: SimulatedRank, operation: Operation): boolean {
     const { order } = this.#world;
     switch (operation.kind) {

@@ -4,16 +4,11 @@ import { OpenSaves } from "./open-saves.ts";
 import { routes } from "./routes.ts";
 import { methodsOf, route } from "./routing.ts";
 
-/** Lets other programs save tensors with a {@link CheckpointService} over HTTP/1.1. Owns neither the service nor its storage. */
-export class CheckpointServer implements AsyncDisposable {
-  readonly #server: LocalServer;
-  readonly #saves: OpenSaves;
-
-  private constructor(server: LocalServer, saves: OpenSaves) {
-    this.#server = server;
-    this.#saves = saves;
-  }
-
+/**
+ * Lets other programs save tensors with a {@link CheckpointService} over HTTP/1.1. Owns neither the service nor its storage; its
+ * end drops saves that were not committed.
+ */
+export class CheckpointServer extends LocalServer {
   /**
    * Listens on a Unix socket or on the loopback address.
    * @param options - `idleMs` is also the time without a request after which an open save is dropped
@@ -28,27 +23,13 @@ export class CheckpointServer implements AsyncDisposable {
       methods: methodsOf(routes),
       route: (call: LocalCall) =>
         route(routes, { ...call, service, saves }, "docs/guide/serve-checkpoints.md"),
+      onClosed: () => saves.close(),
     } as const;
     try {
-      return new CheckpointServer(await LocalServer.listen(served, options), saves);
+      return await CheckpointServer.open(served, options);
     } catch (error) {
       saves.close();
       throw error;
     }
-  }
-
-  /** `http://127.0.0.1:PORT`, or `unix:PATH`. */
-  get address(): string {
-    return this.#server.address;
-  }
-
-  /** Closes all connections and drops saves that were not committed. */
-  async close(): Promise<void> {
-    await this.#server.close();
-    this.#saves.close();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 }

@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type ErrorCode, TroupeError } from "../../../errors/index.ts";
@@ -34,6 +34,10 @@ export interface Served {
   readonly methods: readonly string[];
   /** Answers a request. @throws {Refused} */
   route(call: LocalCall): Promise<void>;
+  /** Time for answers that are ending when it is closed. Default: 0. */
+  readonly graceMs?: number;
+  /** Called once it is closed. */
+  onClosed?(): void;
 }
 
 const host = "127.0.0.1";
@@ -46,12 +50,13 @@ export class LocalServer implements AsyncDisposable {
   /** `http://127.0.0.1:PORT`, or `unix:PATH`. */
   readonly address: string;
   readonly #server: HttpServer;
-  readonly #socket: string | undefined;
+  readonly #served: Served;
 
-  private constructor(address: string, server: HttpServer, socket?: string) {
+  /** Created by {@link open}. */
+  constructor(address: string, server: HttpServer, served: Served) {
     this.address = address;
     this.#server = server;
-    this.#socket = socket;
+    this.#served = served;
   }
 
   /**
@@ -59,11 +64,25 @@ export class LocalServer implements AsyncDisposable {
    * @throws {TroupeError} `USAGE` unless exactly one is given; the protocol's code if it is taken or forbidden;
    * `ACCESS_TOKEN` for a token file that others can read
    */
-  static async listen(served: Served, options: ServeOptions): Promise<LocalServer> {
+  static async open<S>(
+    this: new (
+      address: string,
+      server: HttpServer,
+      served: Served,
+    ) => S,
+    served: Served,
+    options: ServeOptions,
+  ): Promise<S> {
     const { where, code } = served;
     const { socket, port, tokenFile, idleMs = 300_000 } = options;
     const onSocket = socket !== undefined;
-    if (onSocket === (port !== undefined) || onSocket === (tokenFile !== undefined)) throw wrongPlace(where);
+    if (onSocket === (port !== undefined) || onSocket === (tokenFile !== undefined))
+      throw new TroupeError("USAGE", {
+        where,
+        expected: "a socket's path, or a port and a file for its token",
+        got: "another choice",
+        hint: "a socket needs no token",
+      });
     // A Unix socket needs no token: only this user can open it.
     const token = tokenFile === undefined ? undefined : await keepToken(tokenFile);
     const gate = new Gate({ host: onSocket ? undefined : host, token, methods: served.methods });
@@ -95,30 +114,25 @@ export class LocalServer implements AsyncDisposable {
       await listenOnSocket(server.server, socket, (got) =>
         refuse(`a free place for a socket at ${socket}`, got, "choose another path"),
       );
-      return new LocalServer(`unix:${socket}`, server, socket);
+      const onClosed = () => {
+        rmSync(socket, { force: true });
+        served.onClosed?.();
+      };
+      return new this(`unix:${socket}`, server, { ...served, onClosed });
     }
     const listened = await server.listen(host, port ?? 0, (cause) =>
       refuse(`to listen on port ${port}`, `"${cause.message}"`, "choose another, or 0 for any", cause),
     );
-    return new LocalServer(`http://${host}:${listened}`, server);
+    return new this(`http://${host}:${listened}`, server, served);
   }
 
-  /** Closes all connections. @param graceMs - time for answers that are ending */
-  async close(graceMs = 0): Promise<void> {
-    await this.#server.close(graceMs);
-    if (this.#socket !== undefined) await rm(this.#socket, { force: true });
+  /** Closes all connections. */
+  async close(): Promise<void> {
+    await this.#server.close(this.#served.graceMs ?? 0);
+    this.#served.onClosed?.();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-}
-
-function wrongPlace(where: string): TroupeError {
-  return new TroupeError("USAGE", {
-    where,
-    expected: "a socket's path, or a port and a file for its token",
-    got: "another choice",
-    hint: "a socket needs no token",
-  });
 }

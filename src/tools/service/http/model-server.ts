@@ -3,17 +3,11 @@ import { type LocalCall, LocalServer, type ServeOptions } from "./local-server.t
 import { type EventSource, modelRoutes } from "./model-routes.ts";
 import { methodsOf, route } from "./routing.ts";
 
-/** Time for the answers of calls that have ended, such as by the error that ends the model. */
-const GRACE_MS = 1_000;
-
-/** Lets other programs call a live model over HTTP/1.1. Owns neither the model nor its runtime. */
-export class ModelServer implements AsyncDisposable {
-  readonly #server: LocalServer;
-
-  private constructor(server: LocalServer) {
-    this.#server = server;
-  }
-
+/**
+ * Lets other programs call a live model over HTTP/1.1. Owns neither the model nor its runtime. At its end, calls that have ended
+ * are still answered, and those that the model has begun are still made.
+ */
+export class ModelServer extends LocalServer {
   /**
    * Listens on a Unix socket or on the loopback address.
    * @param model - its calls are made in the order in which requests have arrived
@@ -28,21 +22,9 @@ export class ModelServer implements AsyncDisposable {
       methods: methodsOf(modelRoutes),
       route: (call: LocalCall) =>
         route(modelRoutes, { ...call, model, runtime }, "docs/guide/serve-a-model.md"),
+      // For the answers of calls that have ended, such as by the error that ends the model.
+      graceMs: 1_000,
     } as const;
-    return new ModelServer(await LocalServer.listen(served, options));
-  }
-
-  /** `http://127.0.0.1:PORT`, or `unix:PATH`. */
-  get address(): string {
-    return this.#server.address;
-  }
-
-  /** Closes all connections once calls that have ended are answered; those that the model has begun are still made. */
-  async close(): Promise<void> {
-    await this.#server.close(GRACE_MS);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
+    return ModelServer.open(served, options);
   }
 }

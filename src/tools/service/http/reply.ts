@@ -26,10 +26,7 @@ const statusOf: Partial<Record<ErrorCode, number>> = {
   USAGE: 400,
 };
 
-/**
- * Answers with an error: `{ code, message }`. If the request's content was not read, the connection is closed, so that clients do
- * not send gigabytes in vain.
- */
+/** Answers `{ code, message }`; closes a connection whose content was not read, lest clients send gigabytes in vain. */
 export function replyError(response: ServerResponse, error: unknown, contentRead: boolean): void {
   if (response.headersSent || response.socket?.destroyed !== false) {
     response.destroy();

@@ -1,9 +1,10 @@
 import { numelOf } from "../../../compute/tensor/index.ts";
 import { drained, Refused } from "../../../job/http.ts";
-import { type JsonObject, tensorSizeBytes } from "../../../library/checkpoint/index.ts";
+import { tensorSizeBytes } from "../../../library/checkpoint/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { checkSlice, fullBox } from "../slice.ts";
 import type { TensorGroup } from "../staged-save.ts";
+import { isRecord } from "./json-tensors.ts";
 import type { LocalCall } from "./local-server.ts";
 import type { OpenSaves } from "./open-saves.ts";
 import { replyJson } from "./reply.ts";
@@ -76,9 +77,8 @@ async function putTensor(
 
 async function commit({ response, content, service, saves }: ServiceCall, step: string): Promise<void> {
   const { metadata = {}, config = {}, ...unknown } = await content.json();
-  if (!isObject(metadata) || !isObject(config) || Object.keys(unknown).length > 0) {
+  if (!isRecord(metadata) || !isRecord(config) || Object.keys(unknown).length > 0)
     throw new Refused(400, "expected objects `metadata` and `config`, and nothing else");
-  }
   const save = service.commit(saves.take(Number(step)), { metadata, config });
   const saved = await save.durable;
   if (saved === undefined) throw new Refused(503, "another save is being written", { "retry-after": "1" });
@@ -113,8 +113,4 @@ async function events({ response, service }: ServiceCall): Promise<void> {
 
 function named([step = "", group = "", name = ""]: readonly string[]): [number, TensorGroup, string] {
   return [Number(step), group === "optimizer" ? "optimizer" : "weights", name];
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

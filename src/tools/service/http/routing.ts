@@ -13,11 +13,7 @@ export function methodsOf(routes: Routes<never>): string[] {
   return [...new Set(routes.flatMap(({ methods }) => Object.keys(methods)))];
 }
 
-/**
- * Calls the handler of a request.
- * @param page - the page that has the protocol's table
- * @throws {Refused} 404 for an unknown path, 405 for an unknown method
- */
+/** Calls the handler of a request. @throws {Refused} 404 for an unknown path, 405 for an unknown method, naming `page` */
 export function route<C extends LocalCall>(routes: Routes<C>, call: C, page: string): Promise<void> {
   for (const { path: pattern, methods } of routes) {
     const match = pattern.exec(call.path);

@@ -17,10 +17,7 @@ export function plainFacts({ name, step, sizeBytes, latest, damage }: Checkpoint
   return { name, step, sizeBytes, latest, ...(damage === undefined ? {} : { damage: damage.message }) };
 }
 
-/**
- * Yields the bytes of a box of a tensor, row-major, in parts. A part's memory may be reused once the next is requested.
- * @param maxElements - in one part
- */
+/** Yields a box of a tensor, row-major, in parts of `maxElements`; a part's memory may be reused at the next. */
 export async function* partsOf(
   checkpoint: Checkpoint,
   name: string,

@@ -39,10 +39,7 @@ export function record(...parts: readonly Part[]): Buffer {
   return bytes;
 }
 
-/**
- * The checksum in record files, rotated and offset, since a CRC of bytes that contain CRCs is weak.
- * @see tensorflow/core/lib/hash/crc32c.h
- */
+/** The checksum of record files, rotated and offset, as in tensorflow/core/lib/hash/crc32c.h: a CRC of CRCs is weak. */
 export function maskedCrc32c(bytes: Uint8Array): number {
   const crc = crc32c(bytes);
   return (((crc >>> 15) | (crc << 17)) + MASK_DELTA) >>> 0;

@@ -77,6 +77,12 @@ class ChromeTraceSink implements EventSink {
       case "checkpoint.saved":
         this.#save(event);
         break;
+      case "block.recorded": {
+        const { block, forward, backward } = event;
+        const operators = { forward: forward.operators, backward: backward.operators };
+        this.#moment(event, `${block} became a program`, "g", operators);
+        break;
+      }
       case "actor.failed":
       case "actor.restarted":
         this.#moment(event, `${event.actor} ${event.kind.slice("actor.".length)}`, "g");
@@ -152,8 +158,8 @@ class ChromeTraceSink implements EventSink {
     this.#emit({ name, ph: "C", pid, tid: 0, ts: this.#at(timeMs), args: finite });
   }
 
-  #moment({ timeMs, kind }: TroupeEvent, name: string, s: "p" | "g"): void {
-    this.#emit({ name, cat: kind, ph: "i", pid: 0, tid: 0, ts: this.#at(timeMs), s });
+  #moment({ timeMs, kind }: TroupeEvent, name: string, s: "p" | "g", args?: TraceEvent["args"]): void {
+    this.#emit({ name, cat: kind, ph: "i", pid: 0, tid: 0, ts: this.#at(timeMs), s, ...(args && { args }) });
   }
 
   #at(timeMs: number): number {

@@ -1,8 +1,9 @@
 import { createReadStream, type ReadStream } from "node:fs";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
-import { fileFailure, TroupeError } from "../../../../errors/index.ts";
+import { fileErrors, fileFailure, TroupeError } from "../../../../errors/index.ts";
 import { openRegularSync } from "../../../../errors/untrusted/index.ts";
+import { mapInPool } from "../../map-in-pool.ts";
 import type { Tokenizer, TokenizerSpec } from "../../tokenizers/tokenizer.ts";
 import type { IndexedFormat } from "../indexed-dataset.ts";
 import { IndexedWriter, indexedDTypeFor } from "../indexed-writer.ts";
@@ -93,7 +94,12 @@ export async function preprocess(
   );
   const plan: PreprocessPlan = { spec: tokenizer.spec, keys, endOfDocument, sentencesOf, keepNewlines };
   const done = { documents: 0, tokens: 0, bytes: 0 };
-  for await (const { lines, encoded } of encodeInPool(linesOf(input), plan, options.workers)) {
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  const filename = new URL(`./preprocess-worker.${extension}`, import.meta.url).href;
+  const pool = { filename, workerData: plan, numThreads: options.workers ?? availableParallelism() };
+  const mapped = mapInPool<Lines, EncodedLines | RefusedLine>(linesOf(input), pool);
+  for await (const { part: lines, result: encoded } of mapped) {
+    if ("line" in encoded) throw refused(encoded);
     for (const [i, ofKeys] of encoded.entries()) {
       for (const [k, sequences] of ofKeys.entries())
         done.tokens += append(writers[k] as IndexedWriter, sequences);
@@ -154,50 +160,8 @@ function openStream(path: string): ReadStream {
 }
 
 function unreadable(path: string, cause: unknown): TroupeError {
-  return new TroupeError("DATA_UNREADABLE", {
-    where: "preprocess",
-    expected: `a readable file at ${path}`,
-    got: fileFailure(cause),
-    fields: { path },
-    cause,
-  });
-}
-
-/** At most two tasks per thread are in flight: reading is never far ahead of writing. */
-async function* encodeInPool(
-  pieces: AsyncIterable<Lines>,
-  plan: PreprocessPlan,
-  workers = availableParallelism(),
-): AsyncGenerator<{ lines: Lines; encoded: EncodedLines }> {
-  const { Piscina } = await import("piscina");
-  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  const pool = new Piscina<Lines, EncodedLines | RefusedLine>({
-    filename: new URL(`./preprocess-worker.${extension}`, import.meta.url).href,
-    // Threads that block in Atomics.wait hold up the teardown of an addon loaded in the process.
-    atomics: "async",
-    minThreads: workers,
-    maxThreads: workers,
-    workerData: plan,
-  });
-  const underWay: { lines: Lines; answer: Promise<EncodedLines | RefusedLine> }[] = [];
-  const next = async () => {
-    const { lines, answer } = underWay.shift() as (typeof underWay)[number];
-    const encoded = await answer;
-    if ("line" in encoded) throw refused(encoded);
-    return { lines, encoded };
-  };
-  try {
-    for await (const lines of pieces) {
-      const answer = pool.run(lines);
-      // It may never be awaited; the first failure is reported.
-      answer.catch(() => {});
-      underWay.push({ lines, answer });
-      if (underWay.length >= 2 * workers) yield await next();
-    }
-    while (underWay.length > 0) yield await next();
-  } finally {
-    await pool.destroy();
-  }
+  const refuse = fileErrors("DATA_UNREADABLE", "preprocess", undefined, "at");
+  return refuse(path, "a readable file", fileFailure(cause), { cause });
 }
 
 function refused({ line, expected, got }: RefusedLine): TroupeError {

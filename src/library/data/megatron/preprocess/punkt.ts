@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { fileFailure, TroupeError } from "../../../../errors/index.ts";
+import { fileErrors, fileFailure } from "../../../../errors/index.ts";
 import { maxFileBytes, readBoundedTextSync } from "../../../../errors/untrusted/index.ts";
 
 /** NLTK's Punkt model of a language. Plain data. */
@@ -29,14 +29,7 @@ export function readPunkt(folder: string): PunktModel {
     try {
       return readBoundedTextSync(join(folder, name), maxFileBytes.tokenizer).split("\n").filter(Boolean);
     } catch (cause) {
-      throw new TroupeError("DATA_UNREADABLE", {
-        where: "preprocess",
-        expected: `NLTK's ${name} in ${folder}`,
-        got: fileFailure(cause),
-        hint: "the folder of a language in nltk_data/tokenizers/punkt_tab",
-        fields: { path: folder },
-        cause,
-      });
+      throw unreadable(folder, `NLTK's ${name}`, fileFailure(cause), { cause });
     }
   };
   const cases = linesOf("ortho_context.tab").map((line): [string, number] => {
@@ -50,6 +43,12 @@ export function readPunkt(folder: string): PunktModel {
     cases: new Map(cases),
   };
 }
+
+const unreadable = fileErrors(
+  "DATA_UNREADABLE",
+  "preprocess",
+  "the folder of a language in nltk_data/tokenizers/punkt_tab",
+);
 
 const inner = String.raw`[)";}\]*:@'({\[\u2018\u2019\u201c\u201d\u00ab\u00bb?!]`;
 const marks = String.raw`(?:-{2,}|\.{2,}|(?:\.\s){2,}\.)`;

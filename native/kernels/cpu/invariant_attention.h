@@ -1,0 +1,20 @@
+// Attention whose queries do not depend on each other: each has the bits that it has in pages, whatever is beside it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace troupe {
+
+struct InvariantlyAttended {
+  at::Tensor out_BHTD;        // laid out as [B,T,H,D]
+  at::Tensor logsumexp_BHT1;  // float32; 0 for a query that sees nothing
+};
+
+// q [B,H,T,D], k and v [B,G,S,D] of one float dtype, any strides; query t stands beside key t + S - T. `mask` is undefined or bool
+// [B or 1, 1, 1, S]: keys that it hides are left out as if they were not there. A query that sees nothing gets the mean of all values.
+InvariantlyAttended attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
+                                       bool causal, int64_t window, float scale);
+
+}  // namespace troupe

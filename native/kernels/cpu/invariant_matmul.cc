@@ -1,0 +1,215 @@
+// Goto and van de Geijn 2008, https://doi.org/10.1145/1356052.1356053: both operands are packed piece by piece into float32 panels
+// that stay in the caches, and tiles of the product are kept in registers. No library is asked, for all of them choose their order of
+// sums by the number of rows. Here a tile continues the sums of the piece before it, so pieces and tiles do not show in the bits.
+
+#include "kernels/cpu/invariant_matmul.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#include "core/invariance.h"
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kTileLanes = 16;
+constexpr int64_t kPieceInner = 192;       // of a piece: a panel of it fills half of a first-level cache
+constexpr int64_t kBlockRows = 96;    // packed together; a multiple of every tile's rows
+constexpr int64_t kTaskRows = 768;    // of a thread's task; a multiple of kBlockRows
+constexpr int64_t kTaskColumns = 384;
+constexpr int64_t kMinTaskColumns = 64;
+
+// Side by side in one or two registers. A local array of them stays there.
+using TileLanes = float __attribute__((vector_size(4 * kTileLanes)));
+
+TROUPE_INLINE void load_lanes(TileLanes& to, const float* from) { std::memcpy(&to, from, sizeof(to)); }
+
+TROUPE_INLINE void add_product(TileLanes& sum, float a, const TileLanes& b) {
+  for (int i = 0; i < kTileLanes; i++) sum[i] = __builtin_fmaf(a, b[i], sum[i]);
+}
+
+// sums [kRows, kPanel] += a [inner, kRows]^T b [inner, kPanel]
+template <int kRows, int kVectors>
+struct ProductTile {
+  static constexpr int kPanel = kVectors * kTileLanes;
+
+  static TROUPE_INLINE void run(const float* a, const float* b, int64_t inner, float* sums, int64_t row_stride) {
+    TileLanes tile[kRows][kVectors];
+    for (int m = 0; m < kRows; m++) {
+      for (int n = 0; n < kVectors; n++) load_lanes(tile[m][n], sums + m * row_stride + n * kTileLanes);
+    }
+    for (int64_t k = 0; k < inner; k++, a += kRows, b += kPanel) {
+      TileLanes row[kVectors];
+      for (int n = 0; n < kVectors; n++) load_lanes(row[n], b + n * kTileLanes);
+#pragma GCC unroll 16
+      for (int m = 0; m < kRows; m++) {
+#pragma GCC unroll 4
+        for (int n = 0; n < kVectors; n++) add_product(tile[m][n], a[m], row[n]);
+      }
+    }
+    for (int m = 0; m < kRows; m++) {
+      for (int n = 0; n < kVectors; n++) std::memcpy(sums + m * row_stride + n * kTileLanes, &tile[m][n], sizeof(TileLanes));
+    }
+  }
+};
+
+// A matrix of any strides, [lines, inner]: the rows of a, the columns of b.
+template <class Element>
+struct OperandLines {
+  const Element* data;
+  int64_t line_stride, inner_stride;
+};
+
+// Packs lines side by side: to[panel][k][line of the panel], zeros after the last line.
+template <class Element, int kPanel>
+struct PackLines {
+  static TROUPE_INLINE void run(OperandLines<Element> of, int64_t num_lines, int64_t inner, float* __restrict to) {
+    for (int64_t first = 0; first < num_lines; first += kPanel, to += inner * kPanel) {
+      const Element* from = of.data + first * of.line_stride;
+      const int64_t count = std::min<int64_t>(kPanel, num_lines - first);
+      if (count < kPanel) {
+        std::fill(to, to + inner * kPanel, 0.0f);
+        for (int64_t i = 0; i < count; i++) {
+          for (int64_t k = 0; k < inner; k++) to[k * kPanel + i] = load(from, i * of.line_stride + k * of.inner_stride);
+        }
+      } else if (of.line_stride == 1) {
+        for (int64_t k = 0; k < inner; k++) {
+          for (int i = 0; i < kPanel; i++) to[k * kPanel + i] = load(from + k * of.inner_stride, i);
+        }
+      } else {
+        for (int i = 0; i < kPanel; i++) {
+          for (int64_t k = 0; k < inner; k++) to[k * kPanel + i] = load(from, i * of.line_stride + k * of.inner_stride);
+        }
+      }
+    }
+  }
+};
+
+template <class Element>
+struct RoundSums {
+  static TROUPE_INLINE void run(const float* sums, const Element* bias, int64_t bias_stride, Element* to, int64_t count) {
+    if (bias == nullptr) {
+      for (int64_t i = 0; i < count; i++) store(to, i, sums[i]);
+    } else if (bias_stride == 0) {
+      for (int64_t i = 0; i < count; i++) store(to, i, sums[i] + load(bias, 0));
+    } else {
+      for (int64_t i = 0; i < count; i++) store(to, i, sums[i] + load(bias, i * bias_stride));
+    }
+  }
+};
+
+// This thread's panels and sums: allocated once, for they are used at every product.
+struct ProductScratch {
+  float a[kBlockRows * kPieceInner];
+  float b[kTaskColumns * kPieceInner];
+  float sums[kTaskRows * kTaskColumns];
+};
+
+ProductScratch& product_scratch() {
+  static thread_local std::unique_ptr<ProductScratch> own;
+  if (!own) own.reset(new ProductScratch);
+  return *own;
+}
+
+template <class Element>
+struct RowProduct {
+  OperandLines<Element> a, b;
+  int64_t rows, columns, inner;
+  const Element* bias;  // null: none
+  int64_t bias_row_stride, bias_column_stride;
+  Element* to;  // [rows, columns]
+};
+
+struct ProductTask {
+  int64_t first_row, last_row, first_column, last_column;
+};
+
+template <class Element, int kRows, int kVectors>
+void compute_task(const RowProduct<Element>& of, const ProductTask& task) {
+  using Tiles = ProductTile<kRows, kVectors>;
+  static_assert(kBlockRows % kRows == 0 && kTaskColumns % Tiles::kPanel == 0, "blocks are of complete tiles");
+  ProductScratch& own = product_scratch();
+  const int64_t rows = task.last_row - task.first_row, columns = task.last_column - task.first_column;
+  const auto complete = [](int64_t count, int64_t size) { return (count + size - 1) / size * size; };
+  const int64_t stride = complete(columns, Tiles::kPanel);
+  std::fill(own.sums, own.sums + complete(rows, kRows) * stride, 0.0f);
+  for (int64_t k = 0; k < of.inner; k += kPieceInner) {
+    const int64_t inner = std::min(kPieceInner, of.inner - k);
+    const Element* b = of.b.data + task.first_column * of.b.line_stride + k * of.b.inner_stride;
+    run_best<PackLines<Element, Tiles::kPanel>>(OperandLines<Element>{b, of.b.line_stride, of.b.inner_stride}, columns, inner, own.b);
+    for (int64_t block = 0; block < rows; block += kBlockRows) {
+      const int64_t block_rows = std::min(kBlockRows, rows - block);
+      const Element* a = of.a.data + (task.first_row + block) * of.a.line_stride + k * of.a.inner_stride;
+      run_best<PackLines<Element, kRows>>(OperandLines<Element>{a, of.a.line_stride, of.a.inner_stride}, block_rows, inner, own.a);
+      for (int64_t column = 0; column < columns; column += Tiles::kPanel) {
+        for (int64_t row = 0; row < block_rows; row += kRows) {
+          run_best<Tiles>(own.a + row * inner, own.b + column * inner, inner, own.sums + (block + row) * stride + column, stride);
+        }
+      }
+    }
+  }
+  for (int64_t row = 0; row < rows; row++) {
+    const int64_t own_row = task.first_row + row;
+    const Element* bias = of.bias == nullptr ? nullptr
+                                             : of.bias + own_row * of.bias_row_stride + task.first_column * of.bias_column_stride;
+    run_best<RoundSums<Element>>(own.sums + row * stride, bias, of.bias_column_stride,
+                             of.to + own_row * of.columns + task.first_column, columns);
+  }
+}
+
+// Cuts the product into tasks for the threads.
+template <class Element>
+void compute_tasks(const RowProduct<Element>& of) {
+  const int64_t threads = at::get_num_threads(), row_tasks = (of.rows + kTaskRows - 1) / kTaskRows;
+  const int64_t wanted = (threads + row_tasks - 1) / row_tasks;  // column tasks, so that each thread has one
+  const int64_t share = (of.columns + wanted - 1) / wanted;
+  const int64_t task_columns =
+      std::clamp((share + kMinTaskColumns - 1) / kMinTaskColumns * kMinTaskColumns, kMinTaskColumns, kTaskColumns);
+  const int64_t column_tasks = (of.columns + task_columns - 1) / task_columns;
+  at::parallel_for(0, row_tasks * column_tasks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t index = first; index < last; index++) {
+      const int64_t row = index / column_tasks * kTaskRows, column = index % column_tasks * task_columns;
+      const ProductTask task{row, std::min(of.rows, row + kTaskRows), column, std::min(of.columns, column + task_columns)};
+      if (isa() == Isa::avx512) {
+        compute_task<Element, 12, 2>(of, task);
+      } else {
+        compute_task<Element, 6, 1>(of, task);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+bool multiplies_invariantly(const at::Tensor& a, const at::Tensor& b) {
+  return is_invariant() && a.scalar_type() == b.scalar_type() && with_float_type(a.scalar_type(), [](auto*) {});
+}
+
+at::Tensor multiply_invariantly(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  const at::Tensor added = bias.defined() ? bias.to(a.scalar_type()).expand(out.sizes()) : bias;
+  if (out.numel() == 0) return out;
+  with_float_type(a.scalar_type(), [&](auto* type) {
+    using Element = std::remove_pointer_t<decltype(type)>;
+    compute_tasks(RowProduct<Element>{{a.data_ptr<Element>(), a.stride(0), a.stride(1)},
+                                 {b.data_ptr<Element>(), b.stride(1), b.stride(0)},
+                                 a.size(0),
+                                 b.size(1),
+                                 a.size(1),
+                                 added.defined() ? added.data_ptr<Element>() : nullptr,
+                                 added.defined() ? added.stride(0) : 0,
+                                 added.defined() ? added.stride(1) : 0,
+                                 out.data_ptr<Element>()});
+  });
+  return out;
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+import type { Module } from "../../../compute/nn/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
+import { HuggingFaceFolder, hasWeights } from "../../../library/checkpoint/index.ts";
+import { hasBase, matchDelta } from "../../../library/deltas/index.ts";
+import type { InitialState } from "../../protocols/index.ts";
+import { checkModel } from "./check-resumed.ts";
+import { checkBase } from "./delta-base.ts";
+import { type Resumed, type Start, startFromCheckpoint, startFromWeights } from "./start.ts";
+
+/**
+ * Finds the state in a folder for a model that runs already: all of a checkpoint, of any layout, or the weights of a folder in
+ * the format of transformers or peft, with moments zero.
+ * @param folder - of a checkpoint, of a run's checkpoints (then the newest complete one), or of weights
+ * @param start - of the model: gives the base of a delta, and the seed of parameters that the folder lacks
+ * @throws {TroupeError} errors of opening it; `RESUME_MISMATCH` or `MODEL_WEIGHTS` for another model's
+ */
+export async function stateIn(
+  folder: string,
+  model: Module,
+  { base, seed }: Pick<Start, "base" | "seed">,
+): Promise<InitialState> {
+  const found = await checkpointIn(folder);
+  if (found === undefined) {
+    const initial = hasBase(model)
+      ? await deltaIn(folder, model, seed)
+      : (await startFromWeights(folder, model, seed)).initial;
+    return { ...initial, base: base?.beginning };
+  }
+  checkModel(found.resumed as Resumed, model, []);
+  if (base !== undefined) checkBase(found, base.identity);
+  return { ...found.initial, base: base?.beginning };
+}
+
+/** @returns undefined where the folder has weights, and no checkpoint */
+async function checkpointIn(folder: string): Promise<Start | undefined> {
+  try {
+    return await startFromCheckpoint(folder, undefined);
+  } catch (error) {
+    const isMissing = error instanceof TroupeError && error.code === "CHECKPOINT_MISSING";
+    if (isMissing && (await hasWeights(folder))) return undefined;
+    throw error;
+  }
+}
+
+async function deltaIn(folder: string, model: Module, seed: number): Promise<InitialState> {
+  await using opened = await HuggingFaceFolder.open(folder);
+  const entries = Object.fromEntries(matchDelta(model, opened).map(({ name, entry }) => [name, entry]));
+  return { kind: "weights", step: 0, folder, seed, entries };
+}

@@ -1,0 +1,66 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { dematerialize, materialize } from "../../compute/nn/index.ts";
+import * as checkpoints from "../../library/checkpoint/index.ts";
+import type { Awaitable } from "../../library/data/index.ts";
+import { applyDelta, deltaFrom, loadDelta } from "../../library/deltas/index.ts";
+import * as models from "../../library/models/index.ts";
+import { baseOf } from "./adapter-base.ts";
+import { usage } from "./flags.ts";
+
+/** Tasks that can write text, for a folder that names no architecture. */
+const writing = ["causal_lm", "seq2seq_lm"] as const;
+
+/** A model that writes text, with its weights. */
+export interface WritingModel {
+  readonly model: models.GenerativeModel;
+  readonly task: (typeof writing)[number];
+  /** The parsed config.json and generation_config.json. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly generationConfig: Readonly<Record<string, unknown>>;
+  /** The folder of the model, or of an adapter's base. */
+  readonly base: string;
+}
+
+/**
+ * Loads a model that writes text while `use` runs.
+ * @param path - Hugging Face folder, or an adapter's
+ * @param base - base of an adapter, instead of the one that its adapter_config.json names
+ * @throws {TroupeError} `USAGE` if it does not write text, or is no adapter but has a base
+ */
+export async function withWritingModel<T>(
+  path: string,
+  base: string | undefined,
+  use: (opened: WritingModel) => Awaitable<T>,
+): Promise<T> {
+  const adapter = existsSync(join(path, checkpoints.adapterConfigName)) ? path : undefined;
+  if (adapter === undefined && base !== undefined)
+    throw usage("--base with an adapter", `it with ${path}`, `that has no ${checkpoints.adapterConfigName}`);
+  const place = adapter === undefined ? path : (base ?? baseOf(adapter));
+  await using folder = await checkpoints.HuggingFaceFolder.open(place);
+  const { config, generationConfig = {} } = folder;
+  const task = models.taskOf(config) ?? writing.find((each) => models.hasModel(each, config));
+  if (task !== "causal_lm" && task !== "seq2seq_lm")
+    throw usage(
+      "a folder of a causal language model or an encoder-decoder",
+      task ?? `${config.model_type ?? "no model_type"} in its config.json`,
+      "the command writes text",
+    );
+  const model = models.autoModel(task, models.configOfFile(config));
+  if (adapter !== undefined) applyDelta(model, deltaFrom(adapter));
+  const entries = new Map(folder.names.map((name) => [name, folder.entry(name)]));
+  // Shapes are compared before memory is allocated, since the sizes come from an untrusted file.
+  const matched =
+    adapter === undefined ? models.matchWeights(model, entries) : models.pretrained(model, entries).matched;
+  materialize(model, { seed: 0 });
+  try {
+    await models.copyWeights(model, matched, folder);
+    if (adapter !== undefined) await loadDelta(adapter, model);
+    return await use({
+      model: model as unknown as models.GenerativeModel,
+      ...{ task, config, generationConfig, base: place },
+    });
+  } finally {
+    dematerialize(model);
+  }
+}

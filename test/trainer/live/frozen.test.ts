@@ -1,0 +1,110 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { liveRefs } from "../../../src/compute/tensor/index.ts";
+import { Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
+import { Chance } from "../../chaos/chance.ts";
+import { ActorThreads } from "../../chaos/faults.ts";
+import { Workspace } from "../../fixtures/run-tiny.ts";
+import { called, lossesIn, type Policy, rangeAt, SEED, withModel } from "./script.ts";
+
+const workspace = new Workspace();
+afterAll(() => workspace[Symbol.dispose]());
+
+/** Makes a step. */
+function train(model: Policy, step: number): void {
+  void model.accumulate("loss", rangeAt(step));
+  void model.step({ lr: 1e-2 });
+}
+
+/** All that a model says, read without a step in between. */
+async function heard(model: Pick<Policy, "call" | "generate" | "evaluate">) {
+  const rows = model.call("logProbs", rangeAt(40));
+  const texts = model.generate([[40, 41], [42]], { maxNewTokens: 4, seed: 3, temperature: 1 });
+  const losses = model.evaluate();
+  const { logProbs } = (await rows).rows;
+  return { logProbs: [...logProbs.to("float32").toTypedArray()], texts: await texts, losses: await losses };
+}
+
+describe("a frozen copy", () => {
+  const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>])[] = [
+    ["of replicas in bfloat16", { ranks: 2, zero: 2, precision: "bf16" }, {}],
+    ["of ranks that split layers", { ranks: 2, tp: 2 }, {}],
+    ["of stages", { ranks: 2, pp: 2 }, { accumulation: 2 }],
+    ["of processes", { ranks: 2, zero: 3, placement: "process" }, {}],
+    ["of a model that saves", { ranks: 1, checkpoint: { dir: workspace.path("saved") } }, {}],
+  ];
+
+  it.each(layouts)(
+    "says what the policy said, whatever that learns, at no cost of bits: %s",
+    async (_, layout, config) => {
+      const alone = lossesIn(
+        await withModel(workspace, layout, config, async (model) => {
+          for (let step = 0; step < 4; step++) train(model, step);
+        }),
+      );
+      const again = { ...layout, ...(layout.checkpoint && { checkpoint: { dir: workspace.path("again") } }) };
+      const events = await withModel(workspace, again, config, async (policy) => {
+        for (let step = 0; step < 2; step++) train(policy, step);
+        const first = await policy.frozenCopy();
+        const before = await heard(policy);
+        expect(first.isApart).toBe(false);
+        expect(await heard(first)).toEqual(before);
+        train(policy, 2);
+        expect(first.isApart).toBe(true);
+        const second = await policy.frozenCopy();
+        const later = await heard(second);
+        expect(later.logProbs).not.toEqual(before.logProbs);
+        expect(await heard(first)).toEqual(before);
+        train(policy, 3);
+        expect(await heard(second)).toEqual(later);
+        await first.close();
+        await expect(first.call("logProbs", rangeAt(0))).rejects.toMatchObject({ code: "MODEL_CLOSED" });
+        expect(await heard(second)).toEqual(later);
+      });
+      expect(lossesIn(events.filter(({ model }) => model === undefined))).toEqual(alone);
+      expect(liveRefs()).toBe(0);
+    },
+  );
+
+  it("has the weights that it was made from after its ranks or the policy's have died", async () => {
+    using threads = new ActorThreads();
+    await using runtime = await Runtime.spawn({
+      ranks: 2,
+      zero: 3,
+      threadsPerRank: 1,
+      warmStandby: false,
+      seed: SEED,
+    });
+    const config = { data: workspace.text, cache: workspace.path("cache") };
+    await using policy = await runtime.open<typeof import("../../fixtures/jobs/called.ts").default>(
+      called,
+      config,
+    );
+    train(policy, 0);
+    await using frozen = await policy.frozenCopy();
+    const before = await heard(frozen);
+    const dies = (who: RegExp) => expect(threads.endOne(new Chance(1), who)).toBeDefined();
+    // Before the policy moves, this is its memory.
+    dies(/^rank-\d$/);
+    expect(await heard(frozen)).toEqual(before);
+    train(policy, 1);
+    expect(await heard(frozen)).toEqual(before);
+    dies(/^frozen-1-(rank|shard)-\d$/);
+    expect(await heard(frozen)).toEqual(before);
+    dies(/^rank-\d$/);
+    dies(/^frozen-1-checkpointer$/);
+    expect(await heard(frozen)).toEqual(before);
+    dies(/^frozen-1-feeder$/);
+    expect(await heard(frozen)).toEqual(before);
+  });
+
+  it("ends with its policy, and is refused after it", async () => {
+    await withModel(workspace, { ranks: 1 }, {}, async (policy) => {
+      const frozen = await policy.frozenCopy();
+      await policy.close();
+      await expect(frozen.call("logProbs", rangeAt(0))).rejects.toThrow(
+        "[model] expected a live model, got one that is closed (open it again)",
+      );
+      await expect(policy.frozenCopy()).rejects.toMatchObject({ code: "MODEL_CLOSED" });
+    });
+  });
+});
