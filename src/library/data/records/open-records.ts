@@ -69,11 +69,11 @@ export interface Records<T> extends OrderedSamples<T> {
 }
 
 /**
- * Opens files of records: `.jsonl`, WebDataset's `.tar`, both also packed by gzip or zstd; local, or over HTTP. All are gone
- * through once, unless an earlier run did so; then only what a batch needs is read, and a bounded part of it kept. For
+ * Opens files of records: `.jsonl` and WebDataset's `.tar`, both also packed by gzip or zstd, `.parquet`, `.arrow`, or a folder of
+ * loose files; local, over HTTP or from S3. All are gone through once, unless an earlier run did so; then only what a batch needs is read, and a bounded part of it kept. For
  * `sampleDataset`, which shuffles them by blocks.
  * @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the file and the place of a bad record,
- *   `DATA_OPTION`, `DATA_EMPTY` if no record is left, `DATA_CACHE_FAILED`
+ *   `DATA_OPTION`, `DATA_EMPTY` if no record is left, `DATA_CACHE_FAILED`, `DATA_PACKAGE`, `S3_FAILED`, `S3_UNAVAILABLE`
  */
 export async function openRecords<T = JsonRecord>(
   from: RecordSource,
