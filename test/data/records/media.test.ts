@@ -138,7 +138,7 @@ describe("mixRecords", () => {
     expect(mixed.length).toBe(5_300);
     const order = { seed: 4, isShuffled: true };
     const all = await Promise.all(
-      Array.from({ length: 4_000 }, (_, position) => mixed.at(mixed.indexAt(position, order))),
+      Array.from({ length: 4_000 }, async (_, position) => mixed.at(mixed.indexAt(position, order))),
     );
     const ofSmall = all.flatMap(({ of, number }) => (of === "small.jsonl" ? [number as number] : []));
     expect(all.slice(0, 1_000).filter(({ of }) => of === "small.jsonl")).toHaveLength(250);
