@@ -36,6 +36,7 @@ const slow = [
   "test/launch/torchrun.test.ts",
   "test/dashboard/page.test.ts",
   "test/site.test.ts",
+  "test/sinks/outage.test.ts",
   // A copy of the tree, compiled and run.
   "test/recipes.test.ts",
   "test/cli/own-lines.test.ts",
@@ -45,8 +46,9 @@ const slow = [
   "test/trainer/repeated-runs.test.ts",
   // The complete program, four times, beside a user who would harm it.
   "test/access/hostile-user.test.ts",
-  // Models of all families, in llama.cpp.
+  // Models of all families, in llama.cpp and in a browser.
   "test/export/gguf*.test.ts",
+  "test/export/transformers-js.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",
   // Whole runs of what is proved in its parts: models alone, kernels, stores, optimizers, deltas, devices, templates.

@@ -1,6 +1,7 @@
 // How many tokens a second are written, beside transformers in the same minutes? GPT-2 of 124 million random parameters and a LLaMA
 // as large, float32: 64 prompts of 16 to 128 tokens, 4 samples each, drawn at temperature 1. Once all texts have as many
-// tokens; once each token ends its text by chance, as texts do. The peer pads the prompts on the left.
+// tokens; once each token ends its text by chance, as texts do. The peer pads the prompts on the left. The price of an invariant
+// forward is that of writing so, and of training steps so, by turns with those that are not.
 //
 //   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; ROUNDS, TOKENS, MODELS)
 
@@ -8,23 +9,31 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { readArguments } from "../scripts/arguments.mjs";
-import { dematerialize, materialize } from "../src/compute/nn/index.ts";
-import { liveTensors, memory, setNumThreads } from "../src/compute/tensor/index.ts";
-import { saveHuggingFaceFolder } from "../src/library/checkpoint/index.ts";
+import { dematerialize, evaluating, materialize } from "../src/compute/nn/index.ts";
 import {
-  GPT2LMHeadModel,
-  generateTexts,
-  LlamaForCausalLM,
-  weightBytes,
-} from "../src/library/models/index.ts";
+  grad,
+  liveTensors,
+  memory,
+  scope,
+  setInvariant,
+  setNumThreads,
+  tensor,
+} from "../src/compute/tensor/index.ts";
+import { saveHuggingFaceFolder } from "../src/library/checkpoint/index.ts";
+import { Ending } from "../src/library/models/generation/ending.ts";
+import { Generator } from "../src/library/models/generation/generator.ts";
+import { settle } from "../src/library/models/generation/options.ts";
+import { GPT2LMHeadModel, LlamaForCausalLM, weightBytes } from "../src/library/models/index.ts";
 import { Transformers } from "./generate/transformers.ts";
 import { median } from "./median.ts";
 
 const NEW_TOKENS = Number(process.env.TOKENS ?? 64);
 const NUM_PROMPTS = 64;
 const SAMPLES = 4;
-const NUM_ROUNDS = Number(process.env.ROUNDS ?? 3);
+const NUM_ROUNDS = Number(process.env.ROUNDS ?? 1);
 const BAR = 3;
+const MEMORY_BAR = 1.1;
+const TRAINED_LENGTH = 512;
 const numThreads = cpus().length;
 
 readArguments(
@@ -59,26 +68,65 @@ for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typ
       (__, place) => (7919 * (row + 1) + 104729 * place) % vocabSize,
     ),
   );
-  const write = (maxNewTokens: number, stopTokens: readonly number[], seed: number) => {
-    const rows = generateTexts(model, prompts, { samples: SAMPLES, maxNewTokens, stopTokens, seed });
-    return rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  const numHeads = model instanceof GPT2LMHeadModel ? 12 : 4; // of keys and values, 64 wide, in 12 layers
+  const bytesOfPosition = 12 * 2 * numHeads * 64 * 4;
+  /** @returns tokens a second, and the most memory of keys and values beside what the texts of that moment need */
+  const write = (maxNewTokens: number, stopTokens: readonly number[], seed: number, isInvariant = false) => {
+    const options = settle(prompts, { samples: SAMPLES, maxNewTokens, stopTokens, seed }, {});
+    setInvariant(isInvariant);
+    const begin = performance.now();
+    using generator = new Generator(model, prompts, {
+      options,
+      ending: new Ending(options),
+      adjust: undefined,
+    });
+    let [numTokens, mostBytes, mostPositions] = [0, 0, 0];
+    evaluating(model, () => {
+      while (!generator.isDone) {
+        for (const { tokens } of scope(() => generator.step())) numTokens += tokens.length;
+        mostBytes = Math.max(mostBytes, generator.used.bytes);
+        mostPositions = Math.max(mostPositions, generator.used.numPositions);
+      }
+    });
+    const seconds = (performance.now() - begin) / 1000;
+    setInvariant(false);
+    return { speed: numTokens / seconds, memory: mostBytes / (mostPositions * bytesOfPosition) };
+  };
+  /** @returns tokens a second of a forward and backward */
+  const train = (isInvariant: boolean) => {
+    setInvariant(isInvariant);
+    const begin = performance.now();
+    scope(() => {
+      const row = Array.from({ length: TRAINED_LENGTH }, (_, place) => (7919 * place) % vocabSize);
+      const inputIds = tensor([row], { dtype: "int64" });
+      const { loss } = evaluating(model, () => model.forward(inputIds, { labels: inputIds })); // without dropout
+      grad(
+        [loss],
+        model.parameters().map((parameter) => parameter.tensor),
+      );
+    });
+    setInvariant(false);
+    return (TRAINED_LENGTH * 1000) / (performance.now() - begin);
   };
   // A random model finds every token about as likely: each ends its text with this probability.
   const often = Math.round(NEW_TOKENS / 2);
   const stops = Array.from({ length: Math.floor(vocabSize / often) }, (_, place) => place * often);
   write(2, [], 0); // touches the memory
-  await peer?.write({ prompts, samples: SAMPLES, newTokens: 2, stops: [] });
+  await peer?.write({ prompts: prompts.slice(0, 4), samples: SAMPLES, newTokens: 2, stops: [] });
   const [live, held] = [liveTensors(), memory().totalBytes];
   for (const [what, stopTokens] of [
     [`${NEW_TOKENS} tokens each`, []],
     [`at most ${NEW_TOKENS}, each the last with probability 1/${often}`, stops],
   ] as const) {
     const ours: number[] = [];
+    const invariant: number[] = [];
     const theirs: number[] = [];
+    let mostMemory = 0;
     for (let round = 0; round < NUM_ROUNDS; round++) {
-      const begin = performance.now();
-      const numTokens = write(NEW_TOKENS, stopTokens, round);
-      ours.push((numTokens * 1000) / (performance.now() - begin));
+      const written = write(NEW_TOKENS, stopTokens, round);
+      ours.push(written.speed);
+      mostMemory = Math.max(mostMemory, written.memory);
+      invariant.push(write(NEW_TOKENS, stopTokens, round, true).speed);
       const told = await peer?.write({ prompts, samples: SAMPLES, newTokens: NEW_TOKENS, stops: stopTokens });
       if (told !== undefined) theirs.push(told.numTokens / told.seconds);
     }
@@ -88,8 +136,18 @@ for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typ
         ? ""
         : `, transformers ${median(theirs).toFixed(0)}: ${ratio.toFixed(2)} × (bar ${BAR})`;
     const load = loadavg()[0]?.toFixed(1);
+    const price = median(invariant.map((speed, round) => speed / (ours[round] ?? Number.NaN)));
     console.log(`${name}, ${what}: ${median(ours).toFixed(0)} tokens/s${beside}; load ${load}`);
+    console.log(
+      `  keys and values: ${mostMemory.toFixed(3)} × what the tokens need (bar ${MEMORY_BAR}); invariant: ${median(invariant).toFixed(0)} tokens/s, ${price.toFixed(2)} ×`,
+    );
   }
+  const trained = [0, 1, 2].map(() => [train(false), train(true)] as const);
+  const [plain, own] = [0, 1].map((each) => median(trained.map((speeds) => speeds[each] ?? 0)));
+  const load = loadavg()[0]?.toFixed(1);
+  console.log(
+    `${name}, forward and backward of ${TRAINED_LENGTH} tokens: ${plain?.toFixed(0)} tokens/s, invariant ${own?.toFixed(0)}; load ${load}`,
+  );
   console.log(`  ${liveTensors() - live} tensors and ${memory().totalBytes - held} bytes left behind`);
   peer?.stop();
   dematerialize(model);

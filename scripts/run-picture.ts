@@ -17,6 +17,7 @@ const events = readFileSync(eventsPath as string, "utf8")
   .trimEnd()
   .split("\n")
   .map((line) => JSON.parse(line) as TroupeEvent);
+const rollouts = events.filter((event) => event.kind === "rollouts.judged");
 const steps = events.filter((event) => event.kind === "step.finished");
 const evaluations = events.filter((event) => event.kind === "evaluation.finished");
 const losses: Panel = {
@@ -36,6 +37,13 @@ const measured: Panel = {
     points: steps.map(({ step, metrics }) => ({ step, value: metrics?.[name] ?? Number.NaN })),
   })),
 };
+const rewards: Panel = {
+  title: "reward",
+  curves:
+    rollouts.length === 0
+      ? []
+      : [{ name: "reward", points: rollouts.map(({ step, meanReward }) => ({ step, value: meanReward })) }],
+};
 const names = [...new Set(evaluations.flatMap(({ metrics }) => Object.keys(metrics ?? {})))];
 const scores: Panel = {
   title: "held out",
@@ -44,5 +52,5 @@ const scores: Panel = {
     points: evaluations.map(({ step, metrics }) => ({ step, value: metrics?.[name] ?? Number.NaN })),
   })),
 };
-const panels = [losses, measured, scores].filter(({ curves }) => curves.length > 0);
+const panels = [losses, rewards, measured, scores].filter(({ curves }) => curves.length > 0);
 writeFileSync(picturePath as string, curvesPicture(title, panels));

@@ -13,6 +13,7 @@ import {
   openTelemetrySink,
   prometheusSink,
   tensorBoardSink,
+  wandbSink,
 } from "troupe/events";
 
 /** One way to tell. */
@@ -56,6 +57,7 @@ async function allSinks(folder: string): Promise<EventSink[]> {
     consoleSink({ stream: { isTTY: true, columns: 120, write: () => true } }),
     jsonLinesSink(nowhere),
     tensorBoardSink(join(folder, "tensorboard")),
+    wandbSink({ dir: join(folder, "wandb") }),
     await prometheusSink({ port: 0 }),
     await openTelemetry(),
   ];

@@ -5,7 +5,7 @@ import { chatLm as task } from "troupe/tasks";
 
 export default defineJob({
   // `data`: chats, tokenizer, template and config.json, as prepare.ts beside this file makes them.
-  config: { data: "chats", steps: 400, batch: 8, length: 512, lr: 3e-3, evaluateEvery: 50 },
+  config: { data: "chats", steps: 600, batch: 8, length: 512, lr: 3e-3, evaluateEvery: 50 },
   data: async ({ data, length }, { seed }) =>
     task.dataset(await task.read(data), {
       source: data,

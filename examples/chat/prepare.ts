@@ -54,7 +54,7 @@ function turns(name: string): Turn[] {
 function chat(): object {
   const name = oneOf(names);
   const greeting: Turn = [`Hello, I am ${name}.`, `Hello, ${name}!`];
-  const asked = Array.from({ length: 1 + below(3) }, () => oneOf(turns(name)));
+  const asked = Array.from({ length: 1 + below(5) }, () => oneOf(turns(name)));
   const messages = [greeting, ...asked].flatMap(([question, answer]) => [
     { role: "user", content: question },
     { role: "assistant", content: answer },

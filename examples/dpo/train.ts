@@ -58,5 +58,5 @@ for (let round = 0; round < rounds; round++) {
     void policy.step({ lr: 1e-3 });
     console.log(`loss ${(await loss).lossNats.toFixed(3)}`);
   }
+  await report(`round ${round}`);
 }
-await report("after");

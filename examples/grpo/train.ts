@@ -27,8 +27,8 @@ for await (const { round, texts, marks } of rollouts({ rounds, write, judge })) 
   const advantages = groupAdvantages(rewards, samples);
   void policy.accumulate("loss", { tokens, weights: tokenWeights(answers, "sequence"), rewards, advantages });
   void policy.step();
+  policy.report({ round, texts, rewards: marks });
   if (round % 50 === 0) console.log(`round ${round}: ${(100 * meanOf(marks)).toFixed(1)} % right`);
 }
 const answers = await policy.generate(heldOut, { maxNewTokens: 3, temperature: 0 });
-const marks = judge(answers.map(({ sequence }) => sequence));
-console.log(`held out: ${(100 * meanOf(marks)).toFixed(1)} % right`);
+console.log(`held out: ${(100 * meanOf(judge(answers.map(({ sequence }) => sequence)))).toFixed(1)} % right`);

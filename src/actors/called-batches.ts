@@ -22,14 +22,12 @@ export class CalledBatches implements Pick<data.Dataset, "batch"> {
     this.#dataset = dataset;
   }
 
-  /** Takes the batch of a call. */
   put({ call, batch, isCounted }: Put): void {
     const samples = "tensors" in batch ? data.attachBatch(batch.tensors, "cpu") : undefined;
     const range = "range" in batch ? batch.range : undefined;
     this.#at(splitOf(call)).resolve({ samples, range, isCounted });
   }
 
-  /** Drops the batch of a call. */
   async drop(call: number): Promise<void> {
     const split = splitOf(call);
     const { samples } = await this.#at(split).promise;

@@ -89,10 +89,7 @@ class Checkpointer implements Disposable {
     this.kept[Symbol.dispose]();
   }
 
-  /**
-   * Runs `work` on the folder once the work before it has ended, which may be a save of an earlier generation. Of two saves at
-   * once, one would remove the state that the other is about to name.
-   */
+  /** Runs `work` on the folder after the work before it, which may be an earlier generation's save about to name a state. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
     this.#last = done.catch(() => {});

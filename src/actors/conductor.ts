@@ -366,8 +366,7 @@ export class Conductor {
   }
 
   /**
-   * Saves the state after `step` updates. No rank has completed a later update.
-   * @param asked - requests that this save answers
+   * Saves the state after `step` updates, the last completed, for the requests `asked`.
    * @returns once every shard keeps that state; undefined where it is not saved
    */
   async #saveNow(

@@ -26,8 +26,7 @@ export class Predictions {
   }
 
   /**
-   * Returns all rows of an evaluation, and forgets it.
-   * @returns the rows of its samples, in their order; the caller's to dispose
+   * Returns all rows of an evaluation in the order of its samples, the caller's to dispose, and forgets it.
    * @throws {TroupeError} `PREDICTIONS` if batches differ in names, types or shapes, or rows are missing
    */
   take(evaluation: EvaluationName & { readonly numSamples: number }): Rows {

@@ -23,10 +23,14 @@ export {
 } from "../job/events/index.ts";
 export {
   chromeTraceSink,
+  type MlflowOptions,
+  mlflowSink,
   type OpenTelemetryOptions,
   openTelemetrySink,
   type PrometheusOptions,
   type PrometheusSink,
   prometheusSink,
   tensorBoardSink,
+  type WandbOptions,
+  wandbSink,
 } from "../tools/sinks/index.ts";

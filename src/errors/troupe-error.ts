@@ -333,19 +333,20 @@ export type NamesOf<Options> = Readonly<Record<keyof Options, true>>;
 const MANY_NAMES = 12;
 
 /**
- * Finds misspelled options, which would otherwise be ignored without a word.
- * @param subject - names the kind of option, such as "an option of checkpoint"
- * @returns the parts of an error that names the unknown options and suggests a known one; undefined where all are known
+ * Refuses misspelled options, which would otherwise be ignored without a word.
+ * @throws {TroupeError} `code`, naming the unknown options and suggesting a known one
  */
-export function unknownNames(
+export function refuseUnknown(
+  code: ErrorCode,
+  where: string,
   given: object,
   names: Readonly<Record<string, unknown>>,
-  subject = "an option",
-): { readonly expected: string; readonly got: string; readonly hint: string } | undefined {
+): void {
   const unknown = Object.keys(given).filter((name) => !Object.hasOwn(names, name));
-  if (unknown.length === 0) return undefined;
-  const known = Object.keys(names);
-  return { expected: subject, got: unknown.join(", "), hint: whatWasMeant(unknown[0] ?? "", known) };
+  if (unknown.length === 0) return;
+  const got = unknown.join(", ");
+  const hint = whatWasMeant(unknown[0] ?? "", Object.keys(names));
+  throw new TroupeError(code, { where, expected: "an option", got, hint, fields: { option: got } });
 }
 
 /** Says "did you mean …?" if one of `names` is near, otherwise lists them if they are few. */

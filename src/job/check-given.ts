@@ -9,9 +9,7 @@ export function noteWritten(call: object, author: object): void {
 }
 
 /**
- * Checks a value that a job's function has returned. An error shows the line where the user's function is defined.
- * @param call - the function
- * @param name - its name in the job
+ * Checks a value that a job's function, `call` named `name`, has returned: an error shows the line where it is defined.
  * @throws errors of `check`
  */
 export function checkGiven<T>(call: object, name: string, check: () => T): T {

@@ -17,9 +17,7 @@ interface Explained {
 }
 
 /**
- * Explains why a job's module could not be imported.
- * @param url - of the module
- * @param cause - the error of the import
+ * Explains why the module at `url` could not be imported.
  * @returns `JOB_INVALID`: the mistake, its file and line, and a suggestion
  */
 export async function explainImport(url: string, cause: unknown): Promise<TroupeError> {

@@ -177,7 +177,9 @@ function invalid(url: string, expected: string, got: string): TroupeError {
 async function importQuietly(url: string): Promise<Readonly<Record<string, unknown>>> {
   const { emitWarning } = process;
   const quiet = (warning: string | Error, ...how: unknown[]) => {
-    if (codeOf(how) !== "MODULE_TYPELESS_PACKAGE_JSON")
+    // It is in an options object, or the argument after its type.
+    const [options, code] = how as [{ readonly code?: unknown } | string | null | undefined, unknown];
+    if ((typeof options === "object" ? options?.code : code) !== "MODULE_TYPELESS_PACKAGE_JSON")
       (emitWarning as (...given: unknown[]) => void).call(process, warning, ...how);
   };
   process.emitWarning = quiet;
@@ -186,9 +188,4 @@ async function importQuietly(url: string): Promise<Readonly<Record<string, unkno
   } finally {
     if (process.emitWarning === quiet) process.emitWarning = emitWarning;
   }
-}
-
-/** The code of a warning, from its options object or the argument after its type. */
-function codeOf([options, code]: readonly unknown[]): unknown {
-  return typeof options === "object" ? (options as { readonly code?: unknown } | null)?.code : code;
 }

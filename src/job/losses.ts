@@ -18,7 +18,9 @@ export type LossValues = number | Readonly<Record<string, number>>;
  * @throws {TroupeError} `LOSS_WEIGHTS` for a loss without a share; `LOSS_INVALID`, see {@link checkLosses}
  */
 export function weighLosses(losses: Losses, shares: LossWeights): Tensor {
-  const weighed = namedLosses(losses).map(([name, loss]) => scaled(loss, weightOf(shares, name)));
+  checkLosses(losses);
+  const named = losses instanceof Tensor ? [[undefined, losses] as const] : Object.entries(losses);
+  const weighed = named.map(([name, loss]) => scaled(loss, weightOf(shares, name)));
   return weighed.reduce((sum, loss) => sum.add(loss));
 }
 
@@ -43,8 +45,7 @@ export function weighValue(value: number, weight: number): number {
 }
 
 /**
- * Checks the loss that a job has returned.
- * @param where - the function that returned it, for the error
+ * Checks the loss that a job's function `where` has returned.
  * @throws {TroupeError} `LOSS_INVALID` unless it is a scalar tensor, or scalars by name
  */
 export function checkLosses(given: unknown, where = "loss"): asserts given is Losses {
@@ -81,11 +82,6 @@ function invalid(where: string, name: string, got: string, hint: string): Troupe
     got: name === "" ? got : `${got} as ${name}`,
     hint,
   });
-}
-
-function namedLosses(losses: Losses): [name: string | undefined, loss: Tensor][] {
-  checkLosses(losses);
-  return losses instanceof Tensor ? [[undefined, losses]] : Object.entries(losses);
 }
 
 function scaled(loss: Tensor, share: number): Tensor {

@@ -76,6 +76,24 @@ export async function connectS3(place: S3Place, silenceMs = SILENCE_MS): Promise
   return { ...place, sdk, client };
 }
 
+/**
+ * Makes a request about an object, or about all keys with a prefix.
+ * @param doing - for the error: "write"
+ * @throws {TroupeError} `S3_FAILED`
+ */
+export async function request<T>(
+  { client, sdk, bucket }: S3Connection,
+  doing: string,
+  key: string,
+  send: (client: Sdk.S3Client, sdk: S3Sdk, object: { Bucket: string; Key: string }) => Promise<T>,
+): Promise<T> {
+  try {
+    return await send(client, sdk, { Bucket: bucket, Key: key });
+  } catch (cause) {
+    throw s3Failure(doing, `s3://${bucket}/${key}`, cause);
+  }
+}
+
 /** Whether an error means that an object does not exist. */
 export function isAbsent(error: unknown): boolean {
   const { name, $metadata } = error as { name?: string; $metadata?: { httpStatusCode?: number } };

@@ -207,8 +207,7 @@ export class ActorSystem {
   }
 
   /**
-   * Listens for other hosts that want to join.
-   * @returns the invitation that they need; it is secret
+   * Listens for other hosts that want to join. @returns the invitation that they need; it is secret
    * @throws {TroupeError} `NETWORK_ADDRESS` if others cannot reach this host at its address
    */
   invite(): Promise<Invitation> {

@@ -131,6 +131,32 @@ describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
     await page.context().close();
   });
 
+  it("shows what a script learns from: rewards, lengths, divergence, staleness, and texts to read", async () => {
+    await using dashboard = await Dashboard.open({ port: 0 });
+    dashboard.write(begun());
+    const page = await look(dashboard.url);
+    await shows(page, ".done", "0 of 4,000 steps");
+    expect(await page.locator("#reward").isHidden()).toBe(true);
+    expect(await page.locator("#judged").isHidden()).toBe(true);
+    for (const step of [0, 1, 2]) {
+      dashboard.write(stepped(step + 1));
+      dashboard.write(stamped({ ...samples["rollouts.judged"], step, round: step, meanReward: step / 4 }));
+    }
+    await page.locator("#reward[data-points='3']").waitFor();
+    const { meanTokens, klNats, staleness } = samples["rollouts.judged"];
+    expect(await figureOf(page, "reward")).toBe("0.5");
+    expect(await figureOf(page, "length")).toBe(String(meanTokens));
+    expect(await figureOf(page, "kl")).toBe(String(klNats));
+    expect(await figureOf(page, "staleness")).toBe(String(staleness));
+    await shows(page, "#judged-round", "round 2");
+    expect(await page.locator("#judged-list li").allTextContents()).toEqual(["1.003 1 21 2 3"]);
+    // A run that goes back makes its steps again; the script reports once.
+    dashboard.write(stamped({ ...samples["run.restored"], step: 1 }));
+    await shows(page, "#state", "restarting");
+    await page.locator("#reward[data-points='3']").waitFor();
+    await page.context().close();
+  });
+
   it("finds a run again after its server restarted, and goes on with it", async () => {
     const tokenFile = join(folder, "token");
     const first = await Dashboard.open({ port: 0, tokenFile });

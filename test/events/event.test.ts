@@ -10,7 +10,7 @@ import { samples, stamped } from "./samples.ts";
 const kinds = Object.keys(samples) as EventKind[];
 /** Names of numbers that are no measure with a unit, no place and no count. */
 const bareNumbers =
-  /^(schemaVersion|step|steps|firstStep|index|seed|zero|incarnation|pid|rank|count|value|limit|min|max|sum|sumOfSquares|learningRate|gradientNorm|lossScale|overlap)$/;
+  /^(schemaVersion|step|steps|firstStep|index|seed|zero|incarnation|pid|rank|count|value|limit|min|max|sum|sumOfSquares|learningRate|gradientNorm|lossScale|overlap|round|staleness|meanReward|meanTokens)$/;
 const withUnit = /(Ms|Nats|Bytes|PerSecond|Index)$|^num[A-Z]/;
 
 test("every kind of the union has a sample, and every sample is its own kind", () => {

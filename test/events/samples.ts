@@ -220,6 +220,17 @@ export const samples: Bodies = {
     residentBytes: 412e6,
   },
   "subscriber.failed": { kind: "subscriber.failed", subscriber: "write(event) of sink Tracker", error },
+  "rollouts.judged": {
+    kind: "rollouts.judged",
+    step: 12,
+    round: 12,
+    staleness: 1,
+    numTexts: 64,
+    meanReward: 0.75,
+    meanTokens: 12.5,
+    klNats: 0.02,
+    texts: [{ prompt: "3 1 2", text: "1 2 3", reward: 1 }],
+  },
   "text.generated": { kind: "text.generated", step: 2000, text: "declare function\n\u001b[2Jevil" },
 };
 

@@ -37,8 +37,32 @@ describe("examples of post-training", () => {
   });
 
   it("dpo: writes more of what was preferred", async () => {
-    const [before = 0, after = 0] = await run("dpo", /: (\d+\.\d) % vowels/g);
-    expect(after).toBeGreaterThan(before + 10);
+    const shares = await run("dpo", /: (\d+\.\d) % vowels/g);
+    expect(shares.at(-1)).toBeGreaterThan((shares[0] ?? 0) + 10);
+  });
+
+  it("chat: answers in words that it has learned", async () => {
+    const script = (file: string, ...args: string[]) =>
+      promisify(execFile)(process.execPath, [file, ...args], {
+        cwd: root,
+        env: { ...process.env, TROUPE_CACHE: cache },
+      });
+    const [chats, runs] = ["chats", "runs"].map((name) => join(cache, name)) as [string, string];
+    await script("examples/chat/prepare.ts", chats);
+    const settings = ["steps=200", "lr=0.002", "evaluateEvery=200", `data=${chats}`].flatMap((setting) => [
+      "--set",
+      setting,
+    ]);
+    const run = ["run", "examples/chat/job.ts", "--ranks", "2", "--checkpoint", runs, "--json", ...settings];
+    const { stdout } = await script("bin/troupe.mjs", ...run);
+    const [, perplexity] = /"perplexity":([\d.]+)/.exec(stdout) ?? [];
+    expect(Number(perplexity)).toBeLessThan(1.5);
+    const talking = execFile(process.execPath, ["bin/troupe.mjs", "chat", join(runs, "step-000200")], {
+      cwd: root,
+    });
+    talking.stdin?.end("Hello, I am Vera.\nWhat is the opposite of hot?\n");
+    const answers = (await talking.stdout?.toArray())?.join("");
+    expect(answers).toMatch(/^Hello, \w+!\nThe opposite of \w+ is \w+\.\n$/);
   });
 
   it("distill: the student comes near its teacher on its own texts", async () => {

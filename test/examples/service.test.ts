@@ -97,9 +97,7 @@ Checkpoints(sys.argv[1]).put(1, "a", "U8", (8,), bytes(4), (0,), (4,))`;
       socket,
     );
     const { stdout } = await run("python3", ["-B", "examples/service/train.py", socket], { cwd: root });
-    expect(stdout).toMatch(
-      /^loss \d\.\d+ after 60 steps\nloss 0\.\d+ on a sentence of one's own\nThe cat /,
-    );
+    expect(stdout).toMatch(/^loss \d\.\d+ after 60 steps\nloss 0\.\d+ on a sentence of one's own\nThe cat /);
     expect(stdout).toContain(`step 220 is durable in ${join(dir, "step-000220")}\n`);
     server.kill("SIGTERM");
     expect(await ended).toBe(0);

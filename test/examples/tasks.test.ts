@@ -7,7 +7,7 @@ import { loadJob } from "../../src/job/index.ts";
 const folder = new URL("../../examples/", import.meta.url);
 
 describe("examples that are copied", () => {
-  it.each(["mrpc", "digits", "speech", "lora", "lemmas", "own"])(
+  it.each(["mrpc", "digits", "speech", "lora", "lemmas", "own", "chat"])(
     "%s is a job with a page of its own",
     async (name) => {
       const job = await loadJob(new URL(`${name}/job.ts`, folder).href);

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { materialize } from "../../src/compute/nn/index.ts";
-import { scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { noGrad, scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { HuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
 import {
   autoModel,
@@ -106,3 +106,54 @@ export function difference({ values, shape }: Given, of: Tensor): number {
     0,
   );
 }
+
+/** A batch with other sizes than those that are recorded: rows of unequal length, padded on the right. */
+export function batchOf(model: TaskModel, names: readonly string[]): Record<string, Given> {
+  const [rows, length] = [3, 14];
+  const { configJson } = model;
+  const vision = (configJson.vision_config ?? configJson) as Readonly<Record<string, number>>;
+  const words = Number(
+    (configJson.text_config as { vocab_size?: number } | undefined)?.vocab_size ?? configJson.vocab_size ?? 2,
+  );
+  const picture = [rows, vision.num_channels ?? 3, Number(vision.image_size), Number(vision.image_size)];
+  const numbers = (shape: readonly number[], at: (place: number) => number): Given => ({
+    shape,
+    values: Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, place) => at(place)),
+  });
+  const text = [rows, length];
+  // Ids from 4 on: small ones are padding and ends.
+  const ids = (shape: readonly number[]) => numbers(shape, (place) => 4 + ((place * 31 + 7) % (words - 4)));
+  const mask = numbers(text, (place) => Number(place % length < length - 2 * Math.floor(place / length)));
+  const all: Readonly<Record<string, Given>> = {
+    input_ids: ids(text),
+    attention_mask: mask,
+    encoder_attention_mask: mask,
+    token_type_ids: numbers(text, (place) => Number(place % length > 6)),
+    decoder_input_ids: ids([rows, 5]),
+    pixel_values: numbers(picture, (place) => Math.sin(place * 0.7)),
+    input_values: numbers([rows, 6007], (place) => Math.sin(place * 0.3)),
+  };
+  return Object.fromEntries(names.flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]])));
+}
+
+/** A name in the style of JavaScript. */
+export const camel = (name: string) =>
+  name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** Outputs of our own. */
+export function ours(model: TaskModel, batch: Readonly<Record<string, Given>>): Record<string, Tensor> {
+  const inputs = Object.entries(batch).map(([name, given]) => [
+    camel(name),
+    asTensor(given, /_values$/.test(name) ? "float32" : "int64"),
+  ]);
+  return noGrad(() => model.forward(Object.fromEntries(inputs)));
+}
+
+/** Names of a task's inputs. */
+export const inputsOf = (task: string): string[] => {
+  if (task === "seq2seq_lm") return ["input_ids", "attention_mask", "decoder_input_ids"];
+  if (task === "image_classification") return ["pixel_values"];
+  if (task === "image_text") return ["input_ids", "attention_mask", "pixel_values"];
+  if (task === "speech_recognition" || task === "audio_classification") return ["input_values"];
+  return ["input_ids", "attention_mask", "token_type_ids"];
+};

@@ -8,9 +8,20 @@ import * as nn from "../../src/compute/nn/index.ts";
 import { noGrad, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 import { SafetensorsFile } from "../../src/library/checkpoint/index.ts";
 import { exportModel, type ForwardSpec, writeOnnx } from "../../src/library/export/index.ts";
-import { type GenerativeModel, generate, type TaskModel } from "../../src/library/models/index.ts";
+import { type GenerativeModel, generate } from "../../src/library/models/index.ts";
 import { sharedPath } from "../fixtures/shared.ts";
-import { asTensor, difference, type Given, modelOf, OnnxModel, type Outputs } from "./onnx-model.ts";
+import {
+  asTensor,
+  batchOf,
+  camel,
+  difference,
+  type Given,
+  inputsOf,
+  modelOf,
+  OnnxModel,
+  type Outputs,
+  ours,
+} from "./onnx-model.ts";
 
 const golden = sharedPath("golden");
 const states = fileURLToPath(new URL("../golden/states", import.meta.url));
@@ -21,45 +32,6 @@ const folders = [golden, states]
   .flatMap((place) => readdirSync(place).map((name) => join(place, name)))
   .filter((path) => existsSync(join(path, "model.safetensors")) && existsSync(join(path, "config.json")));
 
-/** A batch with other sizes than those that are recorded: rows of unequal length, padded on the right. */
-function batchOf(model: TaskModel, names: readonly string[]): Record<string, Given> {
-  const [rows, length] = [3, 14];
-  const { configJson } = model;
-  const vision = (configJson.vision_config ?? configJson) as Readonly<Record<string, number>>;
-  const words = Number(
-    (configJson.text_config as { vocab_size?: number } | undefined)?.vocab_size ?? configJson.vocab_size ?? 2,
-  );
-  const picture = [rows, vision.num_channels ?? 3, Number(vision.image_size), Number(vision.image_size)];
-  const numbers = (shape: readonly number[], at: (place: number) => number): Given => ({
-    shape,
-    values: Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, place) => at(place)),
-  });
-  const text = [rows, length];
-  // Ids from 4 on: small ones are padding and ends.
-  const ids = (shape: readonly number[]) => numbers(shape, (place) => 4 + ((place * 31 + 7) % (words - 4)));
-  const mask = numbers(text, (place) => Number(place % length < length - 2 * Math.floor(place / length)));
-  const all: Readonly<Record<string, Given>> = {
-    input_ids: ids(text),
-    attention_mask: mask,
-    encoder_attention_mask: mask,
-    token_type_ids: numbers(text, (place) => Number(place % length > 6)),
-    decoder_input_ids: ids([rows, 5]),
-    pixel_values: numbers(picture, (place) => Math.sin(place * 0.7)),
-    input_values: numbers([rows, 6007], (place) => Math.sin(place * 0.3)),
-  };
-  return Object.fromEntries(names.flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]])));
-}
-
-const camel = (name: string) => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-
-function ours(model: TaskModel, batch: Readonly<Record<string, Given>>): Record<string, Tensor> {
-  const inputs = Object.entries(batch).map(([name, given]) => [
-    camel(name),
-    asTensor(given, /_values$/.test(name) ? "float32" : "int64"),
-  ]);
-  return noGrad(() => model.forward(Object.fromEntries(inputs)));
-}
-
 /** Runs the files of an export. */
 async function theirs(folder: string, batch: Readonly<Record<string, Given>>, ending = ""): Promise<Outputs> {
   const file = (name: string) => join(folder, "onnx", `${name}${ending}.onnx`);
@@ -69,14 +41,6 @@ async function theirs(folder: string, batch: Readonly<Record<string, Given>>, en
   const given = { encoder_hidden_states: states, encoder_attention_mask: mask, input_ids: ids };
   return (await OnnxModel.open(file("decoder_model_merged"))).run(given as Record<string, Given>);
 }
-
-const inputsOf = (task: string): string[] => {
-  if (task === "seq2seq_lm") return ["input_ids", "attention_mask", "decoder_input_ids"];
-  if (task === "image_classification") return ["pixel_values"];
-  if (task === "image_text") return ["input_ids", "attention_mask", "pixel_values"];
-  if (task === "speech_recognition" || task === "audio_classification") return ["input_values"];
-  return ["input_ids", "attention_mask", "token_type_ids"];
-};
 
 /** Compares every output of a model but the loss. */
 function worst(expected: Readonly<Record<string, Tensor>>, outputs: Outputs): number {

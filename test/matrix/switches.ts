@@ -92,6 +92,14 @@ export const switches: readonly Switch[] = [
     changes: "nothing",
   },
   { name: "graph exact", kind: "graph", options: { graph: "exact" }, changes: "nothing" },
+  {
+    name: "invariant",
+    kind: "invariance",
+    options: { invariant: true },
+    changes: "order",
+    without: ["ep 2", "graph exact"],
+    isOfHost: true,
+  },
   { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
 ];
 

@@ -4,6 +4,7 @@ import { liveTensors, noGrad, scope, tensor } from "../../src/compute/tensor/ind
 import { Ending } from "../../src/library/models/generation/ending.ts";
 import { Generator } from "../../src/library/models/generation/generator.ts";
 import { settle } from "../../src/library/models/generation/options.ts";
+import { Continuation, PagedContinuation } from "../../src/library/models/generation/writer.ts";
 import {
   type GenerateOptions,
   GPT2LMHeadModel,
@@ -140,6 +141,34 @@ describe.each([
       ),
       4,
     );
+  });
+
+  test("beams are the same alone and in company, and leave nothing behind", () => {
+    const before = liveTensors();
+    const beams = { numBeams: 3, maxNewTokens: 12, stopTokens: [5, 9] };
+    const texts = generateTexts(model, prompts, beams);
+    expect(generateTexts(model, [prompts[4] ?? []], beams)).toEqual([texts[4]]);
+    expect(liveTensors()).toBe(before);
+  });
+
+  test("rows in pages have the logits of padded rows, as they are selected and slide over the context", () => {
+    const long = Array.from({ length: 157 }, (__, place) => (place * 13) % vocabSize);
+    const rows = [long, long, prompts[0] ?? [], prompts[0] ?? []];
+    const options = { padToken: 0, maxNewTokens: 8 };
+    evaluating(model, () => {
+      using paged = new PagedContinuation(model, rows, options);
+      using padded = new Continuation(model, rows, options);
+      let texts = rows;
+      for (let step = 0; step < 6; step++) {
+        scope(() => {
+          const [ours, other] = [paged.next(texts), padded.next(texts)];
+          expect(ours.sub(other).abs().max().item()).toBeLessThan(1e-4);
+        });
+        const order = [step % 2, 0, 2 + (step % 2), 3];
+        for (const writer of [paged, padded]) writer.select(order);
+        texts = order.map((row, place) => [...(texts[row] ?? []), (7 * step + place) % vocabSize]);
+      }
+    });
   });
 
   test("keeps keys and values in little more memory than the texts need", () => {

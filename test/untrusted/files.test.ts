@@ -46,7 +46,6 @@ const ours: Readonly<Record<string, string>> = {
   "library/checkpoint/storage/held-folder.ts": "opens folders, and files to write",
   "library/checkpoint/storage/folder-lock.ts": "locks, by flags of its own",
   "library/checkpoint/storage/durable-file.ts": "folders, to synchronise them",
-  "library/hub/file-lock.ts": "a lock",
   "library/hub/download.ts": "what was just written",
   "tools/cli/preprocess.ts": "a stream of what is open already",
   "library/data/megatron/preprocess/preprocess.ts": "the same",

@@ -36,9 +36,7 @@ export interface Look<T> {
 export const statistics: Look<Statistics> = { of: statisticsOf, join: joinStatistics };
 
 /**
- * Inspects the parameters in a shard's owned range whose names match. Among equal copies on several ranks one is inspected;
- * padding is not.
- * @param rank - of the world
+ * Inspects the parameters in a shard's owned range whose names match, without padding; of equal copies on several ranks one.
  * @param values - a flat tensor of the owned range; still the caller's
  */
 export function inspectRange<T>(

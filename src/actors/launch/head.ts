@@ -57,11 +57,7 @@ export class Head implements Disposable {
     this.#store = store;
   }
 
-  /**
-   * Opens the store.
-   * @throws {TroupeError} `STORE_UNREACHABLE` for a port that is taken, or a launcher's store that does not answer;
-   * `TLS_KEYS` and `ACCESS_TOKEN` for files that cannot be used
-   */
+  /** Opens the store. @throws {TroupeError} `STORE_UNREACHABLE` for a taken port or no answer; `TLS_KEYS`, `ACCESS_TOKEN` */
   static async open(launch: Launch, files: HostsOptions): Promise<Head> {
     const { master, isStoreKept } = launch;
     const trust = readTrust(files);
@@ -102,8 +98,7 @@ export class Head implements Disposable {
   }
 
   /**
-   * Waits until processes that replace hosts lost in the last minute have heard that the run is over, or have had time
-   * to, where the launcher replaces lost processes. Waits for no others.
+   * Waits until processes in place of hosts lost in the last minute know that the run is over, or had time to; for no others.
    * @param lostForMs - for each missing host, how long it has been gone
    */
   async farewell(lostForMs: readonly number[], end: RunEnd): Promise<void> {

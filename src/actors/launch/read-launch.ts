@@ -33,10 +33,8 @@ const USUAL_PORT = 29_500;
 const LAST_PORT = 65_535;
 
 /**
- * Reads this process's place from a launcher's variables.
- * @param env - the environment
- * @returns undefined without a launcher, or where it started this process alone
- * @throws {TroupeError} `LAUNCH_VARIABLES` naming a variable that is missing, not a number or contradicts another
+ * Reads this process's place from a launcher's variables; undefined without one, or where it started this process alone.
+ * @throws {TroupeError} `LAUNCH_VARIABLES` naming a variable that is missing, no number or contradicts another
  */
 export function readLaunch(env: Variables): Launch | undefined {
   const dialect = dialects.find(([, rank, size]) => isSaid(env, rank) && isSaid(env, size));

@@ -14,10 +14,7 @@ export interface RefusedHost {
 const countKey = ({ run }: Launch) => `troupe/${run}/refused`;
 const noteKey = (launch: Launch, number: number) => `${countKey(launch)}/${number}`;
 
-/**
- * Leaves a note for the head in the launcher's store that this host ends: it was refused, refuses the head, or cannot
- * use its own files. The head itself may have seen only a closed connection.
- */
+/** Leaves a note for the head in the launcher's store why this host ends: the head may have seen only a closed connection. */
 export function noteRefused(launch: Launch, store: Store, error: TroupeError): void {
   const { code, message } = toFailure(error);
   const number = store.add(countKey(launch), 1);

@@ -47,10 +47,9 @@ export async function placeBlocks(plan: ShardPlan, shard: PlacingShard): Promise
 }
 
 /**
- * Places a block's buffer for gathered parameters. If the block is split, the first of the ranks that share memory makes one
- * buffer for all of them and gives each its slice to write; all read all of it. At level 0 each rank makes its own.
- * @param memories - receives the paged memory made here, by block
- * @returns the owned range, writable; the caller's
+ * Places a block's buffer for gathered parameters: one of all ranks that share memory, each with its slice to write; at level 0
+ * each rank's own.
+ * @param memories - receives the paged memory made here, by block @returns the owned range, writable; the caller's
  */
 async function place(
   layout: FlatBlock,

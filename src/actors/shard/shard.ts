@@ -39,11 +39,8 @@ const NOT_CLIPPED: ClipFactors = { all: 1 };
  * complete gradient are needed, a block is updated as soon as it is reduced.
  */
 export class Shard {
-  readonly #context: ActorContext<protocol.ShardProtocol>;
-  readonly #rank: number;
   readonly #plan: protocol.ShardPlan;
-  readonly #groups: ShardGroups;
-  readonly #paging: ShardPaging;
+  readonly #place: ShardPlace;
   /** Parameters and gradients. */
   readonly #store: parallel.ShardStore;
   readonly #stateStore: OptimizerStateStore;
@@ -63,21 +60,18 @@ export class Shard {
 
   private constructor(
     plan: protocol.ShardPlan,
-    { context, rank, groups, paging }: ShardPlace,
+    place: ShardPlace,
     steps: ShardSteps,
     store: parallel.ShardStore,
     stateStore: OptimizerStateStore,
   ) {
     const { reduceMs } = plan.execution.slowdown;
-    this.#context = context;
-    this.#rank = rank;
     this.#plan = plan;
-    this.#groups = groups;
-    this.#paging = paging;
+    this.#place = place;
     this.#store = store;
     this.#stateStore = stateStore;
     this.#steps = steps;
-    this.#statistics = new GlobalGradientStatistics(plan, rank, store, groups);
+    this.#statistics = new GlobalGradientStatistics(plan, place.rank, store, place.groups);
     this.#clock = new OptimizerClock(plan);
     this.#complete = plan.layouts.map(() => new parallel.StepCounter());
     this.#delayed = reduceMs > 0 ? new Turns(reduceMs) : undefined;
@@ -107,7 +101,7 @@ export class Shard {
   /** Fills the memory with the run's initial state. @returns the rank's buffers, once all ranks have filled them */
   async fill(): Promise<TensorRef[]> {
     const { initial, layouts, reader } = this.#plan;
-    await this.#stateStore.fill(initial, this.#context.self);
+    await this.#stateStore.fill(initial, this.#place.context.self);
     this.#ended.reach(initial.step);
     await Promise.all(layouts.map(({ index }) => this.#announce(index, initial.step)));
     return layouts.map(({ index }) => shareRef(this.#store.full(index), { owner: reader }));
@@ -120,15 +114,13 @@ export class Shard {
   }
 
   /**
-   * Fulfilled once all ranks that exchange activations with this one have begun a step with the same parameters frozen: else
-   * one of them would not join the exchange of those parameters' gradients.
-   * @param shards - of the world, in rank order
-   * @throws {TroupeError} `PARAMETER_TRAINABLE`
+   * Fulfilled once all ranks that exchange activations have begun a step with the same parameters frozen: else one would not join
+   * the exchange of those gradients. @param shards - in rank order @throws {TroupeError} `PARAMETER_TRAINABLE`
    */
   async agree(step: number, shards: readonly ActorRef<protocol.ShardProtocol>[]): Promise<void> {
     const { deadlineMs } = this.#plan.execution;
     const told = this.#plan.peers.together.map(async (rank) => {
-      if (rank === this.#rank) return [rank, await this.flags.at(step)] as const;
+      if (rank === this.#place.rank) return [rank, await this.flags.at(step)] as const;
       const peer = shards[rank] as ActorRef<protocol.ShardProtocol>;
       return [rank, (await peer.ask("frozen", { step }, { deadlineMs })).frozen] as const;
     });
@@ -143,13 +135,13 @@ export class Shard {
     const isLastLayer = block > 0 && block === this.#plan.layouts.length - 1;
     if (this.#statistics.isLate && isLastLayer) await this.#ended.until(step);
     const layout = this.#layoutOf(block);
-    if (this.#paging.isPaged(layout)) await this.#paging.pin(layout, "read");
+    if (this.#place.paging.isPaged(layout)) await this.#place.paging.pin(layout, "read");
     return { gatheredAtMs: systemClock.now(), progress: this.#clock.before(step) };
   }
 
   /** The rank no longer needs the gathered block. */
   release(block: number): void {
-    this.#paging.unpin(this.#layoutOf(block), "read");
+    this.#place.paging.unpin(this.#layoutOf(block), "read");
   }
 
   /** @param gradient - the rank's flat gradient of a complete block, or its writes to a block of buffers; ownership passes */
@@ -160,9 +152,9 @@ export class Shard {
   async #reduce(step: number, block: number, gradient: Tensor): Promise<void> {
     const progress = this.#steps.at(step);
     const layout = this.#layoutOf(block);
-    this.#context.board.set("reduce", layout.name, step);
+    this.#place.context.board.set("reduce", layout.name, step);
     const beginMs = systemClock.now();
-    const group = this.#groups.of(layout.group);
+    const group = this.#place.groups.of(layout.group);
     await this.#store.reduce(block, `reduce/${step}/${layout.name}`, gradient, group);
     await this.#delayed?.next();
     if (!layout.written) {
@@ -171,7 +163,7 @@ export class Shard {
       progress.lookAtGradient(layout);
     }
     progress.reducing.add(beginMs, systemClock.now());
-    if (this.#plan.telemetry.trace) reportActivity(this.#context, "reduce", { step, block }, beginMs);
+    if (this.#plan.telemetry.trace) reportActivity(this.#place.context, "reduce", { step, block }, beginMs);
     progress.numReduced += 1;
     if (!this.#statistics.isAwaited) this.#order(step, block, NOT_CLIPPED, progress);
     if (progress.numReduced === progress.updated?.length) await this.#end(step, progress);
@@ -199,7 +191,7 @@ export class Shard {
 
   /** An offload actor's share of an exchange by all ranks for an update. @returns all shares, in rank order; the caller's */
   share(update: protocol.BlockUpdate, round: number, value: Tensor): Promise<readonly Tensor[]> {
-    return shareUpdate(this.#plan, this.#rank, this.#groups, update, round, value);
+    return shareUpdate(this.#plan, this.#place.rank, this.#place.groups, update, round, value);
   }
 
   /** Answers once every block has been updated for `step`. */
@@ -211,7 +203,7 @@ export class Shard {
     this.#steps.forget(step);
     this.#clock.forget(step);
     this.flags.forget(step);
-    return progress.ended(this.#plan.peers.groups.run, this.#rank, lossScale);
+    return progress.ended(this.#plan.peers.groups.run, this.#place.rank, lossScale);
   }
 
   /** The rank's loop has returned after `step` steps. */
@@ -223,11 +215,11 @@ export class Shard {
   async snapshot(step: number, checkpointer: ActorRef<protocol.SnapshotProtocol>): Promise<void> {
     const { layouts, generation } = this.#plan;
     const blocks = layouts
-      .filter((layout) => parallel.savesPart(layout, this.#rank))
+      .filter((layout) => parallel.savesPart(layout, this.#place.rank))
       .map(({ index }) => index);
-    this.#stateStore.snapshot({ step, generation, rank: this.#rank, checkpointer, blocks });
+    this.#stateStore.snapshot({ step, generation, rank: this.#place.rank, checkpointer, blocks });
     // One rank reports for all.
-    if (this.#rank === 0) this.#clock.reportAfter(step, checkpointer);
+    if (this.#place.rank === 0) this.#clock.reportAfter(step, checkpointer);
     if (this.#ended.has(step + 1)) await unlessAborted(this.#stateStore.settle(step));
   }
 
@@ -260,8 +252,8 @@ export class Shard {
       }
     }
     await Promise.all(progress.updates);
-    if (scales !== undefined) disposeScales(scales);
-    await progress.lookAtParameters(this.#plan.layouts, divisor, this.#paging);
+    for (const scale of scales === undefined ? [] : [scales.all, ...scales.own]) scale?.dispose();
+    await progress.lookAtParameters(this.#plan.layouts, divisor, this.#place.paging);
     if (isLate) this.#hasJudged(step, progress, await judge());
     this.#ended.reach(step + 1);
     await this.#stateStore.settle(step);
@@ -318,7 +310,9 @@ export class Shard {
   ): Promise<void> {
     if (progress.judged?.updateSkipped) {
       if (!this.#kept.has(block))
-        await whilePinned(this.#paging, this.#layoutOf(block), "read", () => this.#keepState(step, block));
+        await whilePinned(this.#place.paging, this.#layoutOf(block), "read", () =>
+          this.#keepState(step, block),
+        );
     } else await this.#update(step, block, factors, progress);
     await this.#announce(block, step + 1);
   }
@@ -348,11 +342,11 @@ export class Shard {
       ...(areOnDevice(factors) ? { gradientScale: 1 } : scalesOf(factors, divisor)),
     };
     const scales = areOnDevice(factors) ? factors : undefined;
-    await whilePinned(this.#paging, layout, this.#updateAccess, async () => {
+    await whilePinned(this.#place.paging, layout, this.#updateAccess, async () => {
       if (!this.#kept.has(block)) await this.#keepState(step, block);
       const beginMs = systemClock.now();
       progress.hasUpdated(await this.#stateStore.update(update, this.#store.takeGradient(block), scales));
-      if (telemetry.trace) reportActivity(this.#context, "update", update, beginMs);
+      if (telemetry.trace) reportActivity(this.#place.context, "update", update, beginMs);
     });
   }
 
@@ -367,7 +361,7 @@ export class Shard {
     const { name, zero, group } = layout;
     // At level 0 a rank has its own replica and reads nothing of its peers.
     if (zero !== 0)
-      await this.#groups.of(group).gather(`gathered/${step}/${name}`, this.#store.gathered(block));
+      await this.#place.groups.of(group).gather(`gathered/${step}/${name}`, this.#store.gathered(block));
     this.#completed(block).reach(step);
   }
 
@@ -417,10 +411,6 @@ function scalesOf({ all, own }: ClipFactors, divisor: number) {
 
 function areOnDevice(factors: ClipFactors | DeviceScales): factors is DeviceScales {
   return factors.all instanceof Tensor;
-}
-
-function disposeScales({ all, own }: DeviceScales): void {
-  for (const scale of [all, ...own]) scale?.dispose();
 }
 
 /** With separate masters rounded to nearest, an update needs nothing of the parameters that the ranks read. */

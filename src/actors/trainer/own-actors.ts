@@ -6,9 +6,8 @@ import type { SharedSystem } from "./shared-system.ts";
 import { translateEvent } from "./translate-event.ts";
 
 /**
- * Opens the part of a runtime's system that a user's actors live in. Their events are those of the runtime, and tensors on
- * their way to one that has ended are released.
- * @param stallMs - time without progress after which one is reported, in ms
+ * Opens the part of a runtime's system for a user's actors, with the runtime's events; tensors on their way to one that has ended
+ * are released. @param stallMs - time without progress after which one is reported, in ms
  */
 export function openOwnActors(
   system: SharedSystem,

@@ -9,6 +9,7 @@ import {
   type ActorInspection,
   type ActorRef,
   type ActorSystem,
+  fromFailure,
   type RuntimeEvent,
   systemClock,
 } from "../../runtime/index.ts";
@@ -177,7 +178,12 @@ export class Run {
   /** Reports to other hosts how the run has ended, so that they exit with the same code. */
   endedBy(signal: NodeJS.Signals | undefined, { steps, saveError }: RunResult): void {
     if (saveError !== undefined)
-      this.#failure = new TroupeError("CHECKPOINT_SAVE_FAILED", { relayed: saveError.message });
+      this.#failure = fromFailure({
+        name: "TroupeError",
+        code: "CHECKPOINT_SAVE_FAILED",
+        message: saveError.message,
+        fields: {},
+      });
     else if (signal !== undefined)
       this.#failure = interrupted(
         `${signal} after step ${steps}, whose state is saved`,
@@ -296,6 +302,8 @@ export class Run {
           canEvaluate: plan.schedule.evaluation.length > 0,
           isSaved: plan.ranks.isSaved,
           isCopied: plan.schedule.saving.inMemoryEverySteps !== undefined,
+          firstStep: start.initial.step,
+          emit,
           config,
           seed: start.seed,
         });

@@ -7,15 +7,7 @@ export {
   paddingMask,
   splitHeads,
 } from "./attention/attention.ts";
-export {
-  Decoding,
-  GivenPast,
-  isWriting,
-  madeOnce,
-  numPast,
-  positionsHere,
-  withPast,
-} from "./attention/decoding.ts";
+export * from "./attention/decoding.ts";
 export {
   firstPositions,
   lengthsOf,

@@ -1,12 +1,7 @@
 import { atLeastZero, decayRate } from "./checks.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import {
-  CommonOptimizer,
-  type CommonSpec,
-  type Defaults,
-  type OptimizerOptions,
-} from "./parameter-options.ts";
+import { CommonOptimizer, type Defaults, type OptimizerOptions } from "./parameter-options.ts";
 
 /** Options of {@link Adafactor}; the defaults of fairseq and transformers. */
 export interface AdafactorOptions extends OptimizerOptions {
@@ -41,21 +36,13 @@ const defaults = {
   warmupInit: false,
 } as const satisfies Defaults<AdafactorOptions>;
 
-/** {@link Adafactor} as plain data. */
-export interface AdafactorSpec
-  extends CommonSpec,
-    Required<Omit<AdafactorOptions, keyof OptimizerOptions | "beta1">> {
-  readonly kind: "adafactor";
-  readonly beta1: number | undefined;
-}
-
 /**
  * Adafactor as fairseq and transformers have it: of a matrix's second moment only the means over rows and columns are
  * kept (of more dims, over the last two), updates are clipped by their root mean square, and the step is relative to the
  * size of the parameter. A job that gives `lr` has that learning rate, as with `relative_step=False`.
  * @see Shazeer and Stern 2018, https://arxiv.org/abs/1804.04235
  */
-export class Adafactor extends CommonOptimizer implements AdafactorSpec {
+export class Adafactor extends CommonOptimizer {
   readonly kind = "adafactor";
   readonly eps: readonly [number, number];
   readonly clipThreshold: number;
@@ -87,6 +74,9 @@ export class Adafactor extends CommonOptimizer implements AdafactorSpec {
       throw optionError("warmupInit", "used with relativeStep", this.warmupInit);
   }
 }
+
+/** {@link Adafactor} as plain data. */
+export type AdafactorSpec = Adafactor;
 
 /** @returns Adafactor's step relative to the parameter, before the learning rate's factor */
 export function relativeStepOf({ relativeStep, warmupInit }: AdafactorSpec, updateIndex: number): number {

@@ -3,7 +3,7 @@ import { AdamLike, type AdamOptions, adamDirection } from "./adam.ts";
 import { bothMaxima, joined, placesOf, squareSumsOf, summed } from "./complete-parameter.ts";
 import { norm } from "./local-updates.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import type { CommonSpec, Defaults } from "./parameter-options.ts";
+import type { Defaults } from "./parameter-options.ts";
 import {
   elementwise,
   type OptimizerKind,
@@ -23,19 +23,12 @@ const defaults = {
   eps: 1e-6,
 } as const satisfies Defaults<LAMBOptions>;
 
-/** {@link LAMB} as plain data. */
-export interface LAMBSpec extends CommonSpec {
-  readonly kind: "lamb";
-  readonly betas: readonly [number, number];
-  readonly eps: number;
-}
-
 /**
  * LAMB: Adam's direction with decay, its length per parameter that of the parameter, for very large batches. A parameter
  * or a direction of norm zero moves as under Adam.
  * @see You et al. 2020, https://arxiv.org/abs/1904.00962
  */
-export class LAMB extends AdamLike implements LAMBSpec {
+export class LAMB extends AdamLike {
   readonly kind = "lamb";
 
   /**
@@ -46,6 +39,9 @@ export class LAMB extends AdamLike implements LAMBSpec {
     super(parameters, options, defaults);
   }
 }
+
+/** {@link LAMB} as plain data. */
+export type LAMBSpec = LAMB;
 
 /** LAMB: the direction in one pass, two exchanges for the norms of complete parameters, the step in another pass. */
 function rule(spec: LAMBSpec): OwnRule {

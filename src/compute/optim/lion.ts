@@ -2,12 +2,7 @@ import { ops } from "../tensor/index.ts";
 import { checkBetas } from "./checks.ts";
 import { kept } from "./local-updates.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import {
-  CommonOptimizer,
-  type CommonSpec,
-  type Defaults,
-  type OptimizerOptions,
-} from "./parameter-options.ts";
+import { CommonOptimizer, type Defaults, type OptimizerOptions } from "./parameter-options.ts";
 import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of {@link Lion}; the paper's defaults: lr 1e-4, weightDecay 0. */
@@ -18,18 +13,12 @@ export interface LionOptions extends OptimizerOptions {
 
 const defaults = { lr: 1e-4, weightDecay: 0, betas: [0.9, 0.99] } as const satisfies Defaults<LionOptions>;
 
-/** {@link Lion} as plain data. */
-export interface LionSpec extends CommonSpec {
-  readonly kind: "lion";
-  readonly betas: readonly [number, number];
-}
-
 /**
  * Lion: every element moves by the learning rate, in the direction of the sign of an interpolated momentum; decoupled
  * decay. Half of Adam's state.
  * @see Chen et al. 2023, https://arxiv.org/abs/2302.06675
  */
-export class Lion extends CommonOptimizer implements LionSpec {
+export class Lion extends CommonOptimizer {
   readonly kind = "lion";
   readonly betas: readonly [number, number];
 
@@ -42,6 +31,9 @@ export class Lion extends CommonOptimizer implements LionSpec {
     this.betas = checkBetas(options.betas ?? defaults.betas);
   }
 }
+
+/** {@link Lion} as plain data. */
+export type LionSpec = Lion;
 
 /** Lion: its state is the momentum. */
 export const lion: OptimizerKind<LionSpec> = {

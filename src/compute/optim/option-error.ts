@@ -1,12 +1,9 @@
-import { optionErrors, TroupeError, unknownNames } from "../../errors/index.ts";
+import * as errors from "../../errors/index.ts";
 
 /** Refuses unknown options. @throws {TroupeError} `OPTIMIZER_OPTION` */
 export function refuseUnknown(given: object, names: Readonly<Record<string, unknown>>): void {
-  const unknown = unknownNames(given, names);
-  if (unknown === undefined) return;
-  const { expected, got, hint } = unknown;
-  throw new TroupeError("OPTIMIZER_OPTION", { where: "optim", expected, got, hint, fields: { option: got } });
+  errors.refuseUnknown("OPTIMIZER_OPTION", "optim", given, names);
 }
 
 /** The error for an option of an optimizer or a schedule that is out of range. */
-export const optionError = optionErrors("OPTIMIZER_OPTION", "optim");
+export const optionError = errors.optionErrors("OPTIMIZER_OPTION", "optim");

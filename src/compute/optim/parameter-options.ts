@@ -44,16 +44,8 @@ export type Defaults<Options extends OptimizerOptions> = {
   readonly decay?: Decay;
 } & { readonly [Name in Exclude<keyof Options, keyof OptimizerOptions>]-?: Options[Name] | undefined };
 
-/** The fields of every optimizer, as plain data. */
-export interface CommonSpec {
-  readonly lr: number;
-  readonly groups: readonly ParameterGroup[];
-  readonly maximize: boolean;
-  readonly clipNorm: number | undefined;
-}
-
 /** The base of every optimizer; its fields are plain, so sending it as a message keeps them. */
-export abstract class CommonOptimizer implements CommonSpec {
+export abstract class CommonOptimizer {
   readonly lr: number;
   readonly groups: readonly ParameterGroup[];
   readonly maximize: boolean;
@@ -77,3 +69,6 @@ export abstract class CommonOptimizer implements CommonSpec {
     this.clipNorm = clipRuleOf(options.clipNorm)?.max;
   }
 }
+
+/** The fields of every optimizer, as plain data. */
+export type CommonSpec = CommonOptimizer;

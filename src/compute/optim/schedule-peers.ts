@@ -1,12 +1,14 @@
 import type { NamesOf } from "../../errors/index.ts";
-import { type RampUp, samplesAfter } from "../batch-ramp.ts";
+import { type RampUp, samplesAfter } from "../samples.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
 import {
   checkMinLr,
   checkSteps,
   type DecayOptions,
   type Peak,
+  remainingAlong,
   type Schedule,
+  WarmedUp,
   warmupFactor,
 } from "./schedule.ts";
 
@@ -79,22 +81,17 @@ export class MegatronSchedule implements Schedule {
     if (this.style === "constant") return this.peakLr;
     if (samples > this.decaySamples) return this.minLr;
     const progress = (samples - this.warmupSamples) / (this.decaySamples - this.warmupSamples);
-    const remaining = this.style === "linear" ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;
-    return this.minLr + (this.peakLr - this.minLr) * remaining;
+    return this.minLr + (this.peakLr - this.minLr) * remainingAlong(this.style, progress);
   }
 }
 
 /** transformers' `get_linear_schedule_with_warmup`: with warm-up the first update is made at rate 0. */
-export class LinearWithWarmup implements Schedule {
-  readonly peakLr: number;
-  readonly warmup: number;
+export class LinearWithWarmup extends WarmedUp {
   readonly end: number;
 
   /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order */
   constructor(optimizer: Peak, options: { readonly warmup?: number; readonly end: number }) {
-    refuseUnknown(options, { warmup: true, end: true });
-    this.peakLr = optimizer.lr;
-    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+    super(optimizer, options, { warmup: true, end: true });
     this.end = checkSteps("end", options.end, this.warmup);
   }
 
@@ -126,9 +123,7 @@ const STABLE_NAMES: NamesOf<WarmupStableDecayOptions> = {
  * @see Hu et al. 2024 (MiniCPM), https://arxiv.org/abs/2404.06395; the fall by √ after Haegele et al. 2024,
  *   https://arxiv.org/abs/2405.18392
  */
-export class WarmupStableDecay implements Schedule {
-  readonly peakLr: number;
-  readonly warmup: number;
+export class WarmupStableDecay extends WarmedUp {
   readonly stableUntil: number;
   readonly end: number;
   readonly minLr: number;
@@ -136,9 +131,7 @@ export class WarmupStableDecay implements Schedule {
 
   /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order, or a lowest rate outside [0, peak] */
   constructor(optimizer: Peak, options: WarmupStableDecayOptions) {
-    refuseUnknown(options, STABLE_NAMES);
-    this.peakLr = optimizer.lr;
-    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+    super(optimizer, options, STABLE_NAMES);
     this.stableUntil = checkSteps("stableUntil", options.stableUntil, this.warmup);
     this.end = checkSteps("end", options.end, this.stableUntil);
     this.minLr = checkMinLr(options.minLr ?? 0, this.peakLr);
@@ -152,11 +145,6 @@ export class WarmupStableDecay implements Schedule {
     if (step <= this.stableUntil) return this.peakLr;
     if (step >= this.end) return this.minLr;
     const progress = (step - this.stableUntil) / (this.end - this.stableUntil);
-    return this.minLr + (this.peakLr - this.minLr) * remaining(this.fall, progress);
+    return this.minLr + (this.peakLr - this.minLr) * remainingAlong(this.fall, progress);
   }
-}
-
-function remaining(fall: WarmupStableDecay["fall"], progress: number): number {
-  if (fall === "sqrt") return 1 - Math.sqrt(progress);
-  return fall === "linear" ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;
 }

@@ -38,16 +38,26 @@ export interface DecayOptions extends WarmupOptions {
   readonly minLr?: number;
 }
 
-/** The peak, after warm-up. */
-export class Constant implements Schedule {
+/** The base of schedules with warm-up to the optimizer's rate. */
+export abstract class WarmedUp implements Schedule {
   readonly peakLr: number;
   readonly warmup: number;
 
-  /** @throws `OPTIMIZER_OPTION` for a negative or fractional warm-up */
-  constructor(optimizer: Peak, options: WarmupOptions = {}) {
-    refuseUnknown(options, { warmup: true });
+  /** @param names - of the schedule's options */
+  constructor(optimizer: Peak, options: WarmupOptions, names: Readonly<Record<string, true>>) {
+    refuseUnknown(options, names);
     this.peakLr = optimizer.lr;
     this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+  }
+
+  abstract lrAt(step: number): number;
+}
+
+/** The peak, after warm-up. */
+export class Constant extends WarmedUp {
+  /** @throws `OPTIMIZER_OPTION` for a negative or fractional warm-up */
+  constructor(optimizer: Peak, options: WarmupOptions = {}) {
+    super(optimizer, options, { warmup: true });
   }
 
   lrAt(step: number): number {
@@ -57,17 +67,13 @@ export class Constant implements Schedule {
 
 const DECAY_NAMES: NamesOf<DecayOptions> = { warmup: true, end: true, minLr: true };
 
-abstract class Decay implements Schedule {
-  readonly peakLr: number;
-  readonly warmup: number;
+abstract class Decay extends WarmedUp {
   readonly end: number;
   readonly minLr: number;
 
   /** @throws `OPTIMIZER_OPTION` for steps that are fractional or out of order, or a lowest rate outside [0, peak] */
   constructor(optimizer: Peak, options: DecayOptions, names: Readonly<Record<string, true>> = DECAY_NAMES) {
-    refuseUnknown(options, names);
-    this.peakLr = optimizer.lr;
-    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+    super(optimizer, options, names);
     this.end = checkSteps("end", options.end, this.warmup);
     this.minLr = checkMinLr(options.minLr ?? 0, this.peakLr);
   }
@@ -118,8 +124,14 @@ export class Cosine extends Decay {
   }
 
   protected override remaining(progress: number): number {
-    return (1 + Math.cos(Math.PI * progress)) / 2;
+    return remainingAlong("cosine", progress);
   }
+}
+
+/** The share of a fall that is still ahead, by its form: 1 - √progress, a straight line, or half a cosine. */
+export function remainingAlong(fall: "sqrt" | "linear" | "cosine", progress: number): number {
+  if (fall === "sqrt") return 1 - Math.sqrt(progress);
+  return fall === "linear" ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;
 }
 
 /**
@@ -143,16 +155,12 @@ export class Noam implements Schedule {
 }
 
 /** Warm-up, then the peak times gamma a step. BMTrain's fifth schedule. */
-export class Exponential implements Schedule {
-  readonly peakLr: number;
-  readonly warmup: number;
+export class Exponential extends WarmedUp {
   readonly gamma: number;
 
   /** @throws `OPTIMIZER_OPTION` for a negative or fractional warm-up, or a gamma outside (0, 1] */
   constructor(optimizer: Peak, options: WarmupOptions & { readonly gamma?: number } = {}) {
-    refuseUnknown(options, { warmup: true, gamma: true });
-    this.peakLr = optimizer.lr;
-    this.warmup = checkSteps("warmup", options.warmup ?? 0, 0);
+    super(optimizer, options, { warmup: true, gamma: true });
     this.gamma = options.gamma ?? 0.95;
     if (!(this.gamma > 0 && this.gamma <= 1)) throw optionError("gamma", "in (0, 1]", this.gamma);
   }

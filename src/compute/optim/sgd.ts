@@ -3,12 +3,7 @@ import { atLeastZero } from "./checks.ts";
 import { kept } from "./local-updates.ts";
 import { optionError } from "./option-error.ts";
 import type { NamedShapes } from "./parameter-groups.ts";
-import {
-  CommonOptimizer,
-  type CommonSpec,
-  type Defaults,
-  type OptimizerOptions,
-} from "./parameter-options.ts";
+import { CommonOptimizer, type Defaults, type OptimizerOptions } from "./parameter-options.ts";
 import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of {@link SGD}; torch's defaults: lr 1e-3, weightDecay 0. */
@@ -29,19 +24,11 @@ const defaults = {
   nesterov: false,
 } as const satisfies Defaults<SGDOptions>;
 
-/** {@link SGD} as plain data. */
-export interface SGDSpec extends CommonSpec {
-  readonly kind: "sgd";
-  readonly momentum: number;
-  readonly dampening: number;
-  readonly nesterov: boolean;
-}
-
 /**
  * Stochastic gradient descent by the formulas of torch.optim.SGD; decay is added to the gradient.
  * @see Sutskever et al. 2013, https://proceedings.mlr.press/v28/sutskever13.html
  */
-export class SGD extends CommonOptimizer implements SGDSpec {
+export class SGD extends CommonOptimizer {
   readonly kind = "sgd";
   readonly momentum: number;
   readonly dampening: number;
@@ -61,6 +48,9 @@ export class SGD extends CommonOptimizer implements SGDSpec {
       throw optionError("nesterov", "used with momentum and no dampening", true);
   }
 }
+
+/** {@link SGD} as plain data. */
+export type SGDSpec = SGD;
 
 /** SGD: its state is the momentum, if there is one. */
 export const sgd: OptimizerKind<SGDSpec> = {

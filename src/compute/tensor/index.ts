@@ -26,14 +26,7 @@ export * from "./memory/scratch-file.ts";
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
 export { loadNative, type Metered, type NativeInfo, native, type ProgramText } from "./native.ts";
 export * from "./numel.ts";
-export {
-  type ForeignTensor,
-  type TracedArgument,
-  type TracedCall,
-  type TracedTensor,
-  type TraceObserver,
-  traceOperators,
-} from "./operator-trace.ts";
+export * from "./operator-trace.ts";
 export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";
 export * as ops from "./ops.ts";
 export { type Binding, bindThread } from "./processors.ts";

@@ -24,8 +24,8 @@ export class StragglerWatch {
   }
 
   /**
-   * @param computedMs - for each rank, its computing time in this step, without waiting
-   * @returns the ranks that have been too slow for `stragglerSteps` steps; each is reported once until it recovers
+   * @param computedMs - each rank's in this step, without waiting
+   * @returns the ranks too slow for `stragglerSteps` steps; each is reported once until it recovers
    */
   look(computedMs: readonly number[]): Finding[] {
     // A single rank has no other to compare with.

@@ -43,10 +43,8 @@ export class Broadcast {
   }
 
   /**
-   * Sends frames to a page until its connection ends.
-   * @param response - not started
+   * Sends frames to a page until its connection ends. @param response - not started
    * @param lastEventId - number of the last frame that a reconnecting page received
-   * @param board - the current status board
    */
   join(response: ServerResponse, lastEventId: string | undefined, board: BoardFrame): void {
     const onCaughtUp = () => this.#catchUp(listener);

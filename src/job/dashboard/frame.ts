@@ -1,7 +1,4 @@
-/**
- * The server-sent events of the dashboard: `frame` has the changes of the run, `board` the current state of every actor. Plain
- * JSON; numbers that JSON lacks are written as "NaN", "Infinity" and "-Infinity".
- */
+/** Server-sent events of the dashboard: `frame` has the run's changes, `board` every actor's state. Plain JSON; NaN is "NaN". */
 
 /** Changed parts of a run. Each replaces the page's part; a table replaces the end of the page's table. */
 export interface Frame {
@@ -16,8 +13,17 @@ export interface Frame {
   readonly incidents?: readonly Incident[];
   /** The latest text that the model generated. */
   readonly sample?: { readonly step: number; readonly text: string } | null;
+  readonly rollouts?: TableChange;
+  /** The latest texts that the model learned from, with their rewards. */
+  readonly judged?: JudgedPart | null;
   /** Each actor's last known state, from events alone. */
   readonly actors?: readonly ActorPart[];
+}
+
+/** Texts of a round, and their rewards. */
+export interface JudgedPart {
+  readonly round: number;
+  readonly texts: readonly { readonly prompt: string; readonly text: string; readonly reward: number }[];
 }
 
 /** A run and its progress. */

@@ -49,7 +49,6 @@ export class RecentSpans {
     return spans;
   }
 
-  /** The latest spans. */
   latest(): readonly Span[] {
     return this.#kept;
   }

@@ -19,7 +19,7 @@ const maxIncidents = 100;
 /** Roles of the actors that are restarted together. */
 const rankGroup: readonly string[] = ["feeder", "offload", "writer", "shard", "rank"];
 
-type Parts = Required<Pick<Frame, "run" | "checkpoints" | "incidents" | "sample" | "actors">>;
+type Parts = Required<Pick<Frame, "run" | "checkpoints" | "incidents" | "sample" | "judged" | "actors">>;
 
 const waiting: RunPart = {
   state: "waiting",
@@ -39,6 +39,7 @@ const nothing: Parts = {
   checkpoints: { numSaved: 0, numFailed: 0, numSkipped: 0, latest: [] },
   incidents: [],
   sample: null,
+  judged: null,
   actors: [],
 };
 
@@ -54,6 +55,7 @@ export class RunView {
     ]),
     evaluations: new HistoryTable(),
     memory: new HistoryTable(),
+    rollouts: new HistoryTable(),
   };
   readonly #changed = new Set<keyof Parts>();
   #parts = nothing;
@@ -102,13 +104,14 @@ export class RunView {
 
   /** Every part. */
   whole(): Frame {
-    const { steps, evaluations, memory } = this.#tables;
+    const { steps, evaluations, memory, rollouts } = this.#tables;
     return {
       timeMs: this.#clock(),
       ...this.#parts,
       steps: steps.whole(),
       evaluations: evaluations.whole(),
       memory: memory.whole(),
+      rollouts: rollouts.whole(),
     };
   }
 
@@ -117,7 +120,10 @@ export class RunView {
     if (kind === "step.finished") this.#stepped(event);
     else if (kind === "evaluation.finished") this.#evaluated(event);
     else if (kind === "memory.measured") this.#measured(event);
-    else if (kind === "text.generated") {
+    else if (kind === "rollouts.judged") {
+      this.#tables.rollouts.append(rowOf(event));
+      this.#set({ judged: { round: event.round, texts: event.texts } });
+    } else if (kind === "text.generated") {
       this.#set({ sample: { step: event.step, text: event.text } });
       this.#advance({ progressAtMs: timeMs });
     } else if (kind === "run.restored") {
@@ -202,7 +208,9 @@ export class RunView {
   }
 
   #rewind(step: number): void {
-    for (const table of Object.values(this.#tables)) table.rewind(step);
+    // The script reports rollouts once, whatever the ranks repeat.
+    const { rollouts: _, ...repeated } = this.#tables;
+    for (const table of Object.values(repeated)) table.rewind(step);
   }
 
   #advance(change: Partial<RunPart>): void {
@@ -327,6 +335,7 @@ function describe(event: TroupeEvent): Pick<Incident, "text" | "tone"> | undefin
     case "evaluation.finished":
     case "run.finished":
     case "run.started":
+    case "rollouts.judged":
     case "text.generated":
       return undefined;
     default:

@@ -62,7 +62,10 @@ function textOf(thrown: unknown): string {
 
 /** Builds a report from an error's data; reads the lines of source that it names. */
 export function composeReport({ code, message, actor, from, stack, cause }: ReportedError): ErrorReport {
-  const frames = ownFrames(framesOf(stack)).map(withText);
+  const frames = ownFrames(framesOf(stack)).map((frame): SourceFrame => {
+    const text = sourceLine(frame);
+    return text === undefined ? frame : { ...frame, text };
+  });
   return {
     ...(code !== undefined && { code }),
     message,
@@ -72,9 +75,4 @@ export function composeReport({ code, message, actor, from, stack, cause }: Repo
     ...(stack !== undefined && { stack }),
     ...(cause !== undefined && { cause }),
   };
-}
-
-function withText(frame: StackFrame): SourceFrame {
-  const text = sourceLine(frame);
-  return text === undefined ? frame : { ...frame, text };
 }

@@ -12,7 +12,7 @@ const KINDS: Readonly<Record<EventKind, true>> = {
   "evaluation.finished": true, "events.dropped": true, "histogram.measured": true, "host.failed": true,
   "host.joined": true, "host.refused": true, "losses.unweighed": true, "memory.measured": true,
   "message.handled": true, "message.undelivered": true, "output.failed": true, "output.resumed": true,
-  "parameters.unused": true, "run.delayed": true, "run.failed": true, "run.finished": true,
+  "parameters.unused": true, "rollouts.judged": true, "run.delayed": true, "run.failed": true, "run.finished": true,
   "run.interrupted": true, "run.restored": true, "run.resumed": true, "run.started": true,
   "step.finished": true, "subscriber.failed": true, "text.generated": true,
 };

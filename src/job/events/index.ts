@@ -13,6 +13,7 @@ export type { AwaitedCall, ReachedCollective } from "./kinds/actor.ts";
 export type { OutputFailed } from "./kinds/delivery.ts";
 export type { HostEvent, HostJoined } from "./kinds/host.ts";
 export type { EndReason, RunChange, RunHost } from "./kinds/run.ts";
+export type { RolloutsJudged } from "./kinds/step.ts";
 export { BoundedWriter, fileWriteMs, type TellTrouble } from "./sinks/bounded-writer.ts";
 export { type ConsoleSinkOptions, type ConsoleStream, consoleSink } from "./sinks/console-sink.ts";
 export { type JsonLinesOptions, jsonLinesSink, toJson } from "./sinks/json-lines-sink.ts";

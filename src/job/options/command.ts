@@ -15,8 +15,7 @@ export interface CommandOptions {
 }
 
 /**
- * Merges options from several sources and reads them.
- * @param given - the weakest source first
+ * Merges options from several sources, the weakest first, and reads them.
  * @throws {TroupeError} `OPTION` naming the option, the expected and given value, and the source
  */
 export function readCommand(given: Iterable<Given>): CommandOptions {

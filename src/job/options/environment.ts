@@ -16,9 +16,8 @@ function variableOf({ path }: Pick<Option, "path">): string {
 }
 
 /**
- * Reads the options given by environment variables.
- * @throws {TroupeError} `OPTION` for a variable whose name is close to an option's; other variables with the prefix, such as
- *   TROUPE_LIBTORCH, are ignored
+ * Reads options given by environment variables; others with the prefix, such as TROUPE_LIBTORCH, are ignored.
+ * @throws {TroupeError} `OPTION` for a name that is close to an option's
  */
 export function environmentOptions(
   environment: Readonly<Record<string, string | undefined>>,

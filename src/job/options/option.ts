@@ -78,7 +78,8 @@ export function optionsOf(
 ): Option[] {
   const own = facts.get(schema);
   const group = groupOf.get(schema) ?? around;
-  const about = { group, path, name: path.join("."), schema, standard: standardOf(schema) };
+  const standard = schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
+  const about = { group, path, name: path.join("."), schema, standard };
   const inside = Object.entries(objectIn(schema)?.shape ?? {});
   return [
     ...(own === undefined ? [] : [{ ...own, ...about }]),
@@ -100,10 +101,6 @@ const WRAPPERS = [z.ZodOptional, z.ZodDefault, z.ZodPrefault, z.ZodReadonly] as 
 export function bare(schema: z.core.$ZodType): z.core.$ZodType {
   const wraps = WRAPPERS.some((wrapper) => schema instanceof wrapper);
   return wraps ? bare((schema as z.ZodOptional).def.innerType) : schema;
-}
-
-function standardOf(schema: z.core.$ZodType): unknown {
-  return schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
 }
 
 /** @returns an option's default in words */

@@ -11,8 +11,7 @@ import { isWritable } from "./texts.ts";
 
 /**
  * Prints every option with its value and source, as TOML that `--config` reads.
- * @param command - options merged over those of the job and the checkpoint
- * @param job - all settings of the job
+ * @param command - merged over the job's and the checkpoint's @param job - all settings of the job
  */
 export function printConfig(command: CommandOptions, job: Readonly<Record<string, unknown>>): string {
   const settled = settledBy(settingsOf(readRuntime(command.runtime)));

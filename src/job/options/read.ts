@@ -33,7 +33,7 @@ export function read<Schema extends z.ZodType>(
   const path = innermost(issue);
   const names = path.names.map(String);
   if (path.issue.code === "unrecognized_keys") throw unknown(schema, names, path.issue.keys, by);
-  const got = valueAt(given, names);
+  const got = names.reduce((value, name) => (value as Record<string, unknown> | undefined)?.[name], given);
   throw refusal({ option: names.join(".") || "options", ...parted(path.issue.message), got }, by(names));
 }
 
@@ -80,10 +80,6 @@ function objectsIn(schema: z.core.$ZodType): z.ZodObject[] {
   const type = bare(schema);
   if (type instanceof z.ZodObject) return [type];
   return type instanceof z.ZodUnion ? type.options.flatMap(objectsIn) : [];
-}
-
-function valueAt(given: unknown, path: readonly string[]): unknown {
-  return path.reduce((value, name) => (value as Record<string, unknown> | undefined)?.[name], given);
 }
 
 function refusal({ option, expected, got, hint }: Conflict, by: string): TroupeError {

@@ -337,6 +337,11 @@ const output = grouped("output", {
     { otherwise: "events.jsonl beside the checkpoints", also: { "--no-events": "write no event file" } }),
   tensorboard: option(text("a folder").optional(), "--tensorboard <dir>", "write TensorBoard event files into this folder",
     { otherwise: "none" }),
+  mlflow: option(text("the address of a server").optional(), "--mlflow <url>",
+    "track the run on this MLflow server; experiment and credentials by MLflow's environment variables", { otherwise: "none" }),
+  mlflowCheckpoints: option(toggle().default(false), "--mlflow-checkpoints", "send each checkpoint's files to MLflow as artifacts"),
+  wandb: option(text("a folder").optional(), "--wandb <dir>", "write Weights & Biases' offline files into this folder, for wandb sync",
+    { otherwise: "none" }),
   prometheus: option(z.union([z.boolean(), options({
     port: option(whole(0, LAST_PORT).optional(), "--prometheus [port]",
       "serve metrics for Prometheus on this port of the loopback address", { otherwise: "9464" }),

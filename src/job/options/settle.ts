@@ -48,7 +48,12 @@ export function settingsOf({ given, chosen }: Choice, launchedHosts?: number): R
   return {
     layout: layoutOf(chosen, launchedHosts !== undefined),
     training: { ...groupOf(chosen, "training"), isSeedAsked: given.seed !== undefined },
-    precision: precisionOf(chosen),
+    precision: {
+      ...plannedPrecision(chosen.precision),
+      rounding: chosen.rounding,
+      invariant: chosen.invariant,
+      lossScale: lossScaleOf(chosen.precision, chosen.lossScale),
+    },
     execution: {
       ...groupOf(chosen, "execution"),
       devices: devicesOf(chosen, numHosts),
@@ -124,15 +129,6 @@ function present(name: string): Device[] {
   const device = name === "auto" ? "cpu" : parseDevice(name);
   requireDevice(device);
   return [device];
-}
-
-function precisionOf({ precision, rounding, invariant, lossScale }: Chosen): PrecisionSettings {
-  return {
-    ...plannedPrecision(precision),
-    rounding,
-    invariant,
-    lossScale: lossScaleOf(precision, lossScale),
-  };
 }
 
 function plannedPrecision(name: Precision): Pick<PrecisionSettings, "name" | "weights" | "autocast"> {

@@ -1,6 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type RampUp, stepsOfSamples } from "../../compute/batch-ramp.ts";
 import {
   AdamW,
   MegatronSchedule,
@@ -9,6 +8,7 @@ import {
   type Schedule,
   SGD,
 } from "../../compute/optim/index.ts";
+import { type RampUp, stepsOfSamples } from "../../compute/samples.ts";
 import { TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import { maxFileBytes, readBoundedSync, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 import { hasWeights, parseJsonObject } from "../../library/checkpoint/index.ts";
@@ -21,12 +21,7 @@ export function argumentError(expected: string, got: string, hint?: string): Tro
   return new TroupeError("ARGUMENTS", { where: "rapidformer", expected, got, hint });
 }
 
-/**
- * Refuses a given flag that would be ignored.
- * @param names - of settings that are not read
- * @param where - kind of run that does not read them
- * @throws {TroupeError} `ARGUMENTS` naming the flag
- */
+/** Refuses a given flag that `where` would ignore. @throws {TroupeError} `ARGUMENTS` naming the flag */
 export function refuseUnread(args: Arguments, names: readonly string[], where: string, hint?: string): void {
   const given = names.find((name) => args[name] !== defaultArguments[name]);
   if (given === undefined) return;
@@ -143,12 +138,15 @@ function hasOwnTokenizer({ task, tokenizerType, vocabFile, mergeFile }: Argument
   if (withOwnCharacters.has(task)) return false;
   if (tokenizerType === "" || vocabFile === "") return true;
   const own = tokenizerType === "GPT2BPETokenizer" ? ["vocab.json", "merges.txt"] : ["vocab.txt"];
-  return own.every((name, index) => isSameFile(join(folder, name), index === 0 ? vocabFile : mergeFile));
-}
-
-function isSameFile(one: string, other: string): boolean {
-  if (![one, other].every((path) => existsSync(path))) return false;
-  return readBoundedSync(one, maxFileBytes.tokenizer).equals(readBoundedSync(other, maxFileBytes.tokenizer));
+  return own.every((name, index) => {
+    const paths = [join(folder, name), index === 0 ? vocabFile : mergeFile];
+    if (!paths.every((path) => existsSync(path))) return false;
+    const [one, other] = paths.map((path) => readBoundedSync(path, maxFileBytes.tokenizer)) as [
+      Buffer,
+      Buffer,
+    ];
+    return one.equals(other);
+  });
 }
 
 /** Rule that compares evaluations, if requested; Hugging Face's prefix `eval_` is dropped. */

@@ -44,7 +44,7 @@ export const chatLm: WeighedTask<Chat, ChatBatch> = defineTask({
     const kept = encoded.map(
       ([split, chats]) => [split, chats.filter(({ learned }) => learned.includes(true))] as const,
     );
-    const length = Math.max(...kept.flatMap(([, chats]) => chats.map(({ ids }) => ids.length)));
+    const length = rows.longest(kept.flatMap(([, chats]) => chats));
     const samplesOf = (split: string, chats: readonly ChatTokens[]): readonly Sample[] =>
       rows.packingOf(split) === undefined
         ? chats.map((chat) => [chat])

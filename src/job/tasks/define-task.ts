@@ -64,13 +64,11 @@ export function taskDataset<S, B extends data.Batch>(
     ...texts?.rows.bucketsOf(splits.train.map((sample) => texts.rowOf(sample))),
     ...(texts && { countTokens: countPresent }),
     ...(countTokens && { countTokens }),
-    score: (split, predicted) => score(predicted, (splits[split] ?? []).slice(0, numRowsOf(predicted))),
+    score: (split, predicted) => {
+      const [first] = Object.values(predicted);
+      return score(predicted, (splits[split] ?? []).slice(0, first?.shape[0] ?? 0));
+    },
   });
 }
 
 const countPresent = ({ attentionMask }: data.Batch): number => (attentionMask as Tensor).sum().item();
-
-function numRowsOf(predicted: data.Rows): number {
-  const [first] = Object.values(predicted);
-  return first?.shape[0] ?? 0;
-}

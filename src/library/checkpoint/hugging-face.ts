@@ -13,7 +13,7 @@ import type { TensorFacts } from "./format/safetensors-header.ts";
 import { appendSafetensors, type TensorSource } from "./format/safetensors-writer.ts";
 import { stepOf } from "./format/step-folder.ts";
 import { type JsonObject, type JsonValue, parseJsonObject } from "./format/strict-json.ts";
-import type { TensorFile, TensorPart } from "./format/tensor-file.ts";
+import { noTensor, type TensorFile, type TensorPart } from "./format/tensor-file.ts";
 import { TorchFile } from "./format/torch-file.ts";
 import type { Bytes } from "./storage/bytes.ts";
 import { makeDirectoryDurably, replaceDurably } from "./storage/durable-file.ts";
@@ -152,13 +152,7 @@ export class HuggingFaceFolder {
   #file(name: string): TensorFile {
     const file = this.#fileOf.get(name);
     if (file !== undefined) return file;
-    throw new TroupeError("SAFETENSORS_TENSOR", {
-      where: "hugging face",
-      expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
-      got: `${this.#fileOf.size} others`,
-      hint: `${this.names.slice(0, 3).join(", ")}, ...`,
-      fields: { path: this.path, tensor: name },
-    });
+    throw noTensor("hugging face", this.path, name, this.names);
   }
 }
 

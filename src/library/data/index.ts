@@ -1,6 +1,6 @@
 /** Data: tokenizers, the cache of encoded text, datasets, and the order of samples. */
 
-export { type RampUp, rampedBatchSize } from "../../compute/batch-ramp.ts";
+export * from "../../compute/samples.ts";
 export {
   type Batch,
   type BatchValue,
@@ -36,7 +36,6 @@ export {
 export * from "./records/index.ts";
 export { fitPicture, type PictureSize, type ResizeFilter, resizePixels } from "./resize.ts";
 export * from "./sample-dataset.ts";
-export * from "./sampler-state.ts";
 export { type SampleRecord, type Stacked, stack } from "./stack.ts";
 export { checkVocabulary, prepareText, type TextOptions, type TokenizerChoice } from "./text/prepare-text.ts";
 export { type TextBatch, type TextDataset, type TextFacts, textDataset } from "./text/text-dataset.ts";

@@ -1,6 +1,7 @@
 import { scope, scopeUnlessAsync } from "../../compute/tensor/index.ts";
-import { describeValue, noteOrigin, TroupeError } from "../../errors/index.ts";
+import { describeValue, noteOrigin, optionErrors, TroupeError } from "../../errors/index.ts";
 import type { Batch } from "./batch.ts";
+import { batchError } from "./built-batches.ts";
 import type { Awaitable, Dataset, DatasetFacts } from "./dataset.ts";
 import { permute } from "./permutation.ts";
 
@@ -124,13 +125,7 @@ function readSample<T>(samples: Samples<T>, split: string, index: number): Await
   };
   const check = (sample: T | undefined): T => {
     if (sample !== undefined) return sample;
-    const got = "undefined";
-    throw new TroupeError("DATA_BATCH", {
-      where: "data",
-      expected: `${call} to return a sample`,
-      got,
-      fields: { index },
-    });
+    throw batchError(`${call} to return a sample`, "undefined");
   };
   try {
     const sample = samples.at(index);
@@ -209,15 +204,10 @@ function checkOptions<T, B extends Batch, F extends DatasetFacts>({
       got: `${window}`,
       fields: { window },
     });
-  if (Number.isSafeInteger(seed)) return;
-  throw new TroupeError("DATA_OPTION", {
-    where: "data",
-    expected: "seed to be a whole number",
-    got: `${seed}`,
-    fields: { seed },
-  });
+  if (!Number.isSafeInteger(seed)) throw optionErrors("DATA_OPTION", "data")("seed", "a whole number", seed);
 }
 
-function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {
+/** Whether a value must be waited for. */
+export function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {
   return typeof (value as { then?: unknown } | null)?.then === "function";
 }

@@ -1,11 +1,11 @@
 import * as nn from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
-import { type Delta, deltaOption, deltaTarget } from "./delta.ts";
+import { type CommonDeltaOptions, type Delta, deltaOption, deltaTarget } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
 import { affineTargets, liesIn, type Target } from "./target.ts";
 
 /** Options of {@link adapter}. */
-export interface AdapterOptions {
+export interface AdapterOptions extends CommonDeltaOptions {
   /**
    * Maps that get an adapter behind them: "houlsby", the last map of every attention and feed-forward block, or "pfeiffer", of
    * feed-forward blocks only, as the model's tensor plan marks them. Default: "houlsby".
@@ -17,10 +17,6 @@ export interface AdapterOptions {
   readonly width?: number;
   /** Activation in the bottleneck. Default: gelu_new. */
   readonly activation?: nn.ActivationName;
-  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
-  readonly modulesToSave?: readonly string[] | undefined;
-  /** A folder with initial values. */
-  readonly folder?: string | undefined;
 }
 
 /** y + up(activation(down(y))): a bottleneck that starts as the identity. */

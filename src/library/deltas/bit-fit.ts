@@ -1,14 +1,9 @@
-import type { Delta } from "./delta.ts";
+import type { CommonDeltaOptions, Delta } from "./delta.ts";
 import { headsOf, peftTask } from "./family.ts";
 import { liesIn } from "./target.ts";
 
 /** Options of {@link bitFit}. */
-export interface BitFitOptions {
-  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
-  readonly modulesToSave?: readonly string[] | undefined;
-  /** A folder with initial values. */
-  readonly folder?: string | undefined;
-}
+export type BitFitOptions = CommonDeltaOptions;
 
 /**
  * Trains only the biases; adds no parameters. peft has no such kind; they are saved by its naming rules.

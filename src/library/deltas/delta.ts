@@ -2,6 +2,14 @@ import { type Module, ModuleBuffer, type Parameter } from "../../compute/nn/inde
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { optionErrors, TroupeError } from "../../errors/index.ts";
 
+/** Options of most kinds of deltas. */
+export interface CommonDeltaOptions {
+  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
+  readonly modulesToSave?: readonly string[] | undefined;
+  /** A folder with initial values: peft's, for kinds that peft has. */
+  readonly folder?: string | undefined;
+}
+
 /** A few parameters that are added to a model and trained instead of its own. */
 export interface Delta {
   /** The kind in `adapter_config.json`, such as `LORA`. */

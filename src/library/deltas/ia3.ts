@@ -1,20 +1,16 @@
 import { type Affine, type Module, ones, Parameter } from "../../compute/nn/index.ts";
-import { type Delta, type DeltaJson, deltaTarget } from "./delta.ts";
+import { type CommonDeltaOptions, type Delta, type DeltaJson, deltaTarget } from "./delta.ts";
 import { deltasOf, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";
 import { affineTargets, isNamed, liesIn, type Target } from "./target.ts";
 
 /** Options of {@link ia3}; names and defaults are peft's. */
-export interface Ia3Options {
+export interface Ia3Options extends CommonDeltaOptions {
   /** The affine maps to rescale. Default: peft's for the model's family. */
   readonly target?: Target | undefined;
   readonly exclude?: readonly string[] | RegExp | undefined;
   /** Targets whose inputs are rescaled instead of their outputs. Default: peft's for the family. */
   readonly feedForward?: readonly string[] | RegExp | undefined;
-  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
-  readonly modulesToSave?: readonly string[] | undefined;
-  /** A peft folder with initial values. */
-  readonly folder?: string | undefined;
 }
 
 /**

@@ -1,11 +1,11 @@
 import { Affine, Dropout, Linear, type Module, normal, uniform, zeros } from "../../compute/nn/index.ts";
-import { type Delta, type DeltaJson, deltaOption, deltaTarget } from "./delta.ts";
+import { type CommonDeltaOptions, type Delta, type DeltaJson, deltaOption, deltaTarget } from "./delta.ts";
 import { deltasOf, headsOf, peftTask } from "./family.ts";
 import { foreignNames } from "./peft-names.ts";
 import { affineTargets, fullPattern, liesIn, type Target } from "./target.ts";
 
 /** Options of {@link lora}; names and defaults are peft's. */
-export interface LoraOptions {
+export interface LoraOptions extends CommonDeltaOptions {
   /** Rank r of the low-rank product. Default: 8. */
   readonly rank?: number;
   /** The product is scaled by alpha / rank. Default: 8. */
@@ -26,12 +26,8 @@ export interface LoraOptions {
   readonly rsLora?: boolean;
   /** Which of the model's biases are trained too: none, all, or those of the target maps. Default: "none". */
   readonly bias?: "none" | "all" | "lora_only";
-  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
-  readonly modulesToSave?: readonly string[] | undefined;
   /** How matrix A starts: uniform in ±1/√in, or normal with deviation 1/rank. Matrix B starts at zero. */
   readonly init?: "uniform" | "gaussian";
-  /** A peft folder with initial values. */
-  readonly folder?: string | undefined;
 }
 
 /**

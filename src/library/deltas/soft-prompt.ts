@@ -2,24 +2,26 @@ import * as nn from "../../compute/nn/index.ts";
 import { ops, Tensor } from "../../compute/tensor/index.ts";
 import { ownValue } from "../../errors/untrusted/index.ts";
 import type { Reader } from "../models/index.ts";
-import { type Delta, deltaOption, deltaTarget, type VectorEncoder } from "./delta.ts";
+import {
+  type CommonDeltaOptions,
+  type Delta,
+  deltaOption,
+  deltaTarget,
+  type VectorEncoder,
+} from "./delta.ts";
 import { amongFamilies, headsOf, peftTask } from "./family.ts";
 import { promptEntry } from "./peft-names.ts";
 import { type PromptEncoderOptions, promptEncoder } from "./prompt-encoder.ts";
 import { liesIn } from "./target.ts";
 
 /** Options of {@link softPrompt}. */
-export interface SoftPromptOptions {
+export interface SoftPromptOptions extends CommonDeltaOptions {
   /** Number of virtual tokens before every row. Default: 8. */
   readonly numTokens?: number;
   /** Computes the tokens' vectors by a network, as in P-tuning. Default: null, which trains the vectors themselves. */
   readonly encoder?: PromptEncoderOptions | null;
   /** Name of the embedding that looks up tokens. Default: the model's only one over its complete vocabulary. */
   readonly embedding?: string;
-  /** The model's own modules to train and save as well. Default: the new head of the model's task. */
-  readonly modulesToSave?: readonly string[] | undefined;
-  /** A peft folder with initial values. */
-  readonly folder?: string | undefined;
 }
 
 /** Trained vectors. */

@@ -11,12 +11,14 @@ import {
   autoModel,
   configOfFile,
   copyWeights,
+  counted,
   hasModel,
   matchWeights,
   pretrained,
   type Task,
   type TaskModel,
   taskOf,
+  weightDTypes,
 } from "../models/index.ts";
 import { exportError } from "./export-error.ts";
 import { readFromMemory } from "./read-from-memory.ts";
@@ -107,13 +109,7 @@ function taskIn(config: JsonObject, given: string | undefined): Task {
 }
 
 /** Arrays and dtypes of weights, by their names in files. */
-const formats = {
-  F64: { dtype: "float64", array: Float64Array },
-  F32: { dtype: "float32", array: Float32Array },
-  BF16: { dtype: "bfloat16", array: Uint16Array },
-  F16: { dtype: "float16", array: Uint16Array },
-  I64: { dtype: "int64", array: BigInt64Array },
-} as const;
+const formats = { ...weightDTypes, I64: counted } as const;
 
 function tensorOf({ dtype: name }: LazyTensor, bytes: Uint8Array, { shape }: Parameter): Tensor {
   if (!Object.hasOwn(formats, name)) throw exportError(`weights of ${Object.keys(formats).join(", ")}`, name);

@@ -3,12 +3,12 @@ import { constants, createReadStream, existsSync, mkdirSync } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { native } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { type FileFacts, type HubEndpoint, reasonOf, unreachable } from "./endpoint.ts";
-import { FileLock } from "./file-lock.ts";
 
 // In a shared cache, another user's link must not be followed.
-const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR, O_WRONLY } = constants;
 
 /** A file to download, and its place in the cache. */
 export interface Download {
@@ -23,13 +23,12 @@ export interface Download {
    * process downloads them.
    */
   readonly tell: (line: string) => void;
-  /** Delay before an attempt without any bytes is repeated; doubled each time. */
-  readonly firstDelayMs?: number;
 }
 
 /** Attempts in a row without any bytes. */
 const VAIN_TRIES = 5;
 const SILENCE_MS = 10_000;
+const POLL_MS = 50;
 
 /**
  * Downloads a content into the cache: once for any number of processes, continuing an earlier attempt, and only if its
@@ -39,18 +38,13 @@ const SILENCE_MS = 10_000;
 export async function download(hub: HubEndpoint, wanted: Download): Promise<void> {
   const { blob, lock, file, tell } = wanted;
   if (existsSync(blob)) return;
-  await using _ = await FileLock.take(lock, () =>
-    tell(`waiting for ${file}, which another process downloads`),
-  );
+  await using _ = await lockFile(lock, () => tell(`waiting for ${file}, which another process downloads`));
   if (existsSync(blob)) return;
   mkdirSync(dirname(blob), { recursive: true });
   const partial = `${blob}.incomplete`;
   const resumed = await sizeOf(partial);
-  await fetchInto(hub, wanted, partial);
-  if (await isAsPromised(wanted.facts, partial)) return rename(partial, blob);
-  await rm(partial, { force: true });
-  // The rest of an earlier attempt may be of another content: try once more from the beginning.
-  if (resumed > 0) {
+  // The rest of an earlier attempt may be of another content: then once more from the beginning.
+  for (let tries = resumed > 0 ? 2 : 1; tries > 0; tries--) {
     await fetchInto(hub, wanted, partial);
     if (await isAsPromised(wanted.facts, partial)) return rename(partial, blob);
     await rm(partial, { force: true });
@@ -63,8 +57,35 @@ export async function download(hub: HubEndpoint, wanted: Download): Promise<void
   });
 }
 
+/**
+ * Waits for the kernel's lock on a file, the same one that Python's `filelock` takes; it ends with its holder, however that
+ * ends. On a file system without locks, every caller gets one.
+ * @param onWait - called once, if another process has it
+ * @returns the open file, which is locked until it is closed. It is never removed, since that would race with others.
+ */
+async function lockFile(path: string, onWait: () => void): Promise<FileHandle> {
+  mkdirSync(dirname(path), { recursive: true });
+  let isFirst = true;
+  for (;;) {
+    const file = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o664);
+    const isOurs = native().tryLock(file.fd) !== false;
+    // Its last holder may have removed the file since it was opened: then the lock means nothing.
+    if (isOurs && (await isAt(path, file))) return file;
+    await file.close();
+    if (isOurs) continue;
+    if (isFirst) onWait();
+    isFirst = false;
+    await sleep(POLL_MS);
+  }
+}
+
+async function isAt(path: string, file: FileHandle): Promise<boolean> {
+  const [own, there] = await Promise.all([file.stat(), stat(path).catch(() => undefined)]);
+  return own.ino === there?.ino && own.dev === there.dev;
+}
+
 async function fetchInto(hub: HubEndpoint, wanted: Download, partial: string): Promise<void> {
-  const { facts, file, tell, firstDelayMs = 500 } = wanted;
+  const { facts, file, tell } = wanted;
   const { sizeBytes } = facts;
   const begin = await sizeOf(partial);
   tell(
@@ -97,7 +118,7 @@ async function fetchInto(hub: HubEndpoint, wanted: Download, partial: string): P
         "the part so far is kept: the same command continues from there",
         failure,
       );
-    if (vain > 0) await sleep(firstDelayMs * 2 ** (vain - 1));
+    if (vain > 0) await sleep(hub.firstDelayMs * 2 ** (vain - 1));
   }
 }
 

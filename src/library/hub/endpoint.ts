@@ -31,17 +31,17 @@ const ATTEMPTS = 4;
 /** A hub with huggingface.co's API. Makes no request before a method is called. */
 export class HubEndpoint {
   readonly address: string;
+  /** Delay before a failed request is repeated, in milliseconds; doubled each time. */
+  readonly firstDelayMs: number;
   readonly #token: string | undefined;
   readonly #silenceMs: number;
-  readonly #firstDelayMs: number;
 
-  /** @param firstDelayMs - delay before a failed request is repeated; doubled each time */
   constructor(environment: Environment, firstDelayMs = 500) {
     const { HF_ENDPOINT = "https://huggingface.co", HF_HUB_ETAG_TIMEOUT = "10" } = environment;
     this.address = HF_ENDPOINT.replace(/\/+$/, "");
     this.#token = tokenIn(environment);
     this.#silenceMs = 1000 * Number(HF_HUB_ETAG_TIMEOUT);
-    this.#firstDelayMs = firstDelayMs;
+    this.firstDelayMs = firstDelayMs;
   }
 
   /**
@@ -69,9 +69,8 @@ export class HubEndpoint {
     const { kind, name } = repository;
     const of = kind === "models" ? "" : `${kind}/`;
     const path = file.split("/").map(encodeURIComponent).join("/");
-    const response = await this.ask(`${this.address}/${of}${name}/resolve/${commit}/${path}`, {
-      method: "HEAD",
-    });
+    const url = `${this.address}/${of}${name}/resolve/${commit}/${path}`;
+    const response = await this.ask(url, { method: "HEAD" });
     const { headers, status } = response;
     if (status >= 400) throw await this.#refused(repository, response, file);
     const etag = (headers.get("x-linked-etag") ?? headers.get("etag") ?? "")
@@ -91,9 +90,8 @@ export class HubEndpoint {
   /** Searches the hub for similar names; returns none where it cannot be reached. */
   async namesNear({ kind, name }: Repository): Promise<string[]> {
     const word = encodeURIComponent(name.split("/").at(-1) ?? name);
-    const response = await this.ask(`${this.address}/api/${kind}?search=${word}&limit=20`).catch(
-      () => undefined,
-    );
+    const url = `${this.address}/api/${kind}?search=${word}&limit=20`;
+    const response = await this.ask(url).catch(() => undefined);
     const found = (response?.ok ? await response.json().catch(() => []) : []) as readonly {
       readonly id?: unknown;
     }[];
@@ -116,7 +114,7 @@ export class HubEndpoint {
         if (attempt === ATTEMPTS || isHopeless(cause))
           throw unreachable(this.address, reasonOf(cause), undefined, cause);
       }
-      await sleep(this.#firstDelayMs * 2 ** (attempt - 1));
+      await sleep(this.firstDelayMs * 2 ** (attempt - 1));
     }
   }
 
@@ -220,12 +218,8 @@ function tokenIn(environment: Environment): string | undefined {
   const said = HF_TOKEN ?? HUGGING_FACE_HUB_TOKEN;
   if (said !== undefined) return said.trim() || undefined;
   try {
-    return (
-      readBoundedTextSync(
-        HF_TOKEN_PATH ?? join(homeFolder(environment), "token"),
-        maxFileBytes.word,
-      ).trim() || undefined
-    );
+    const path = HF_TOKEN_PATH ?? join(homeFolder(environment), "token");
+    return readBoundedTextSync(path, maxFileBytes.word).trim() || undefined;
   } catch {
     return undefined;
   }

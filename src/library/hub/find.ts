@@ -98,8 +98,7 @@ async function atHub(
   if (here !== undefined && (kind === "datasets" || isCompleteModel(here))) return here;
   if (isOffline(environment)) return here;
   try {
-    const options = { environment, tell, ...(firstDelayMs !== undefined && { firstDelayMs }) };
-    return folderIn(await fetchSnapshot(repository, part, options));
+    return folderIn(await fetchSnapshot(repository, part, { environment, tell, firstDelayMs }));
   } catch (error) {
     const isAway = error instanceof TroupeError && error.code === "HUB_UNREACHABLE";
     if (isAway && here !== undefined) return here;

@@ -17,7 +17,7 @@ import { HubEndpoint } from "./endpoint.ts";
 export interface FetchOptions {
   readonly environment: Environment;
   readonly tell: (line: string) => void;
-  readonly firstDelayMs?: number;
+  readonly firstDelayMs?: number | undefined;
 }
 
 /** Parses a name as a repository, `NAME` or `OWNER/NAME`, optionally with `@REVISION`; undefined where it cannot be one. */
@@ -56,8 +56,7 @@ export async function fetchSnapshot(
     if (cached.has(commit, file)) continue;
     const facts = await hub.fileFacts(repository, commit, file);
     const blob = cached.blob(facts.etag);
-    const delay = firstDelayMs === undefined ? {} : { firstDelayMs };
-    await download(hub, { file, facts, blob, lock: cached.lock(facts.etag), tell, ...delay });
+    await download(hub, { file, facts, blob, lock: cached.lock(facts.etag), tell });
     cached.link(commit, file, facts.etag);
   }
   cached.point(commit);

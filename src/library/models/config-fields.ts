@@ -23,97 +23,80 @@ const [MAX_SIZE, MAX_DEPTH] = [2 ** 27, 4_096];
 /** Limit of a head's classes. */
 export const MAX_LABELS = 2 ** 18;
 
+function field<T>(value: T, expected: string, holds: (given: unknown) => boolean): Field<T> {
+  return { default: value, expected, holds };
+}
+
+function orNull<T>({ expected, holds }: Field<T>): Field<T | null> {
+  return field<T | null>(null, `null or ${expected}`, (given) => given === null || holds(given));
+}
+
 /** A size, at least one. */
 export function size(value: number): Field<number> {
-  return { default: value, expected: `a whole number from 1 to ${MAX_SIZE}`, holds: isSize };
+  return field(value, `a whole number from 1 to ${MAX_SIZE}`, isSize);
 }
 
 /** A number of layers, which are all built before any weight is read. */
 export function depth(value: number): Field<number> {
-  return {
-    default: value,
-    expected: `a whole number from 1 to ${MAX_DEPTH}`,
-    holds: (given) => isSize(given) && (given as number) <= MAX_DEPTH,
-  };
+  const holds = (given: unknown) => isSize(given) && (given as number) <= MAX_DEPTH;
+  return field(value, `a whole number from 1 to ${MAX_DEPTH}`, holds);
 }
 
 /** A size, or null if it follows from other fields. */
 export function sizeOrNull(): Field<number | null> {
-  return {
-    default: null,
-    expected: `null or a whole number from 1 to ${MAX_SIZE}`,
-    holds: (value) => value === null || isSize(value),
-  };
+  return orNull(size(1));
 }
 
 /** A size, or height and width. */
 export function sizeOrPair(value: number): Field<number | readonly [number, number]> {
-  return {
-    default: value,
-    expected: "a whole number ≥ 1, or two",
-    holds: (given) => isSize(given) || (Array.isArray(given) && given.length === 2 && given.every(isSize)),
-  };
+  const isPair = (given: unknown) => Array.isArray(given) && given.length === 2 && given.every(isSize);
+  return field<number | readonly [number, number]>(
+    value,
+    "a whole number ≥ 1, or two",
+    (given) => isSize(given) || isPair(given),
+  );
 }
 
 /** A list of layer sizes. */
 export function sizes(values: readonly number[]): Field<readonly number[]> {
-  return {
-    default: values,
-    expected: "a list of whole numbers ≥ 1",
-    holds: (value) => Array.isArray(value) && value.length > 0 && value.every(isSize),
-  };
+  const holds = (given: unknown) => Array.isArray(given) && given.length > 0 && given.every(isSize);
+  return field(values, "a list of whole numbers ≥ 1", holds);
 }
 
 /** A token's id, or null for none. */
 export function tokenId(value: number | null): Field<number | null> {
-  return {
-    default: value,
-    expected: "null or a whole number ≥ 0",
-    holds: (given) => given === null || (Number.isSafeInteger(given) && (given as number) >= 0),
-  };
+  const isId = (given: unknown) => Number.isSafeInteger(given) && (given as number) >= 0;
+  return { ...orNull(field(0, "a whole number ≥ 0", isId)), default: value };
 }
 
 /** A dropout probability. */
 export function probability(value: number): Field<number> {
-  return {
-    default: value,
-    expected: "in [0, 1)",
-    holds: (given) => typeof given === "number" && given >= 0 && given < 1,
-  };
+  return field(value, "in [0, 1)", (given) => typeof given === "number" && given >= 0 && given < 1);
 }
 
 /** A dropout probability, or null to use another field's. */
 export function probabilityOrNull(): Field<number | null> {
-  const { holds } = probability(0);
-  return { default: null, expected: "null or in [0, 1)", holds: (given) => given === null || holds(given) };
+  return orNull(probability(0));
 }
 
 /** A number above 0. */
 export function positive(value: number): Field<number> {
-  return {
-    default: value,
-    expected: "positive",
-    holds: (given) => typeof given === "number" && given > 0 && Number.isFinite(given),
-  };
+  return field(value, "positive", (given) => Number.isFinite(given) && (given as number) > 0);
 }
 
 /** Any number. */
 export function number(value: number): Field<number> {
-  return { default: value, expected: "a number", holds: (given) => Number.isFinite(given) };
+  return field(value, "a number", Number.isFinite);
 }
 
 /** A switch. */
 export function flag(value: boolean): Field<boolean> {
-  return { default: value, expected: "true or false", holds: (given) => typeof given === "boolean" };
+  return field(value, "true or false", (given) => typeof given === "boolean");
 }
 
 /** One of some words, or null. */
 export function oneOf<Word extends string | null>(value: Word, words: readonly Word[]): Field<Word> {
-  return {
-    default: value,
-    expected: `one of ${words.join(", ")}`,
-    holds: (given) => words.includes(given as Word),
-  };
+  return field(value, `one of ${words.join(", ")}`, (given) => words.includes(given as Word));
 }
 
 /** The name of an activation. */
@@ -126,15 +109,11 @@ export type LabelNames = Readonly<Record<string, string>>;
 
 /** Labels of a head: two unless the file names them. */
 export function labelNames(): Field<LabelNames> {
-  return {
-    default: { "0": "LABEL_0", "1": "LABEL_1" },
-    expected: "a record of labels, numbered from 0",
-    holds: (given) =>
-      typeof given === "object" &&
-      given !== null &&
-      Object.keys(given).length > 0 &&
-      Object.keys(given).every((key) => isSize(Number(key) + 1) && Number(key) < Object.keys(given).length),
-  };
+  const isNumbered = (keys: readonly string[]) =>
+    keys.length > 0 && keys.every((key) => isSize(Number(key) + 1) && Number(key) < keys.length);
+  const holds = (given: unknown) =>
+    typeof given === "object" && given !== null && isNumbered(Object.keys(given));
+  return field({ "0": "LABEL_0", "1": "LABEL_1" }, "a record of labels, numbered from 0", holds);
 }
 
 /** Kind of a classifier's labels, as `problem_type` in config.json; null: decided by the labels. */

@@ -42,18 +42,7 @@ export type {
 } from "./formats/model-center.ts";
 export type { NeoXForm, NeoXModel } from "./formats/neox.ts";
 export type { WeightRow } from "./formats/weight-map.ts";
-export {
-  checkGenerateOptions,
-  type GeneratedText,
-  type GenerateOptions,
-  type GenerativeModel,
-  generate,
-  generateTexts,
-  type Seq2SeqModel,
-  specialTokensOf,
-  type TextCodec,
-  type WrittenToken,
-} from "./generation/index.ts";
+export * from "./generation/index.ts";
 export type { GPTJConfig } from "./gpt-j/config.ts";
 export { GPTJForCausalLM } from "./gpt-j/model.ts";
 export type { GPTNeoXConfig } from "./gpt-neox/config.ts";

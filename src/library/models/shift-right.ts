@@ -1,6 +1,6 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { full, ops, type Tensor } from "../../compute/tensor/index.ts";
-import { TroupeError } from "../../errors/index.ts";
+import { inputError } from "./token-ids.ts";
 
 /** Rows to read, and their targets. */
 export type Seq2SeqBatch = {
@@ -40,10 +40,5 @@ export function decoderInput(
 ): Tensor {
   if (decoderInputIds !== undefined) return decoderInputIds;
   if (labels !== undefined) return shiftRight(labels, start, padding);
-  throw new TroupeError("MODEL_INPUT", {
-    where,
-    expected: "labels or decoderInputIds",
-    got: "neither",
-    hint,
-  });
+  throw inputError(where, "labels or decoderInputIds", "neither", {}, hint);
 }

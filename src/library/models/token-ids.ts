@@ -85,7 +85,8 @@ function extremes(ids: Tensor): [lowest: number, highest: number] {
   return noGrad(() => scope(() => [ids.min().item(), ids.max().item()]));
 }
 
-function inputError(
+/** The error for a batch that a model cannot take. */
+export function inputError(
   where: string,
   expected: string,
   got: string,

@@ -189,8 +189,8 @@ export interface WeightBytes {
   read(): Uint8Array;
 }
 
-// Weights are floats: dtype in files, dtype of tensors, and array of the bits.
-const weightDTypes = {
+/** Weights are floats: dtype in files, dtype of tensors, and array of the bits. */
+export const weightDTypes = {
   F64: { dtype: "float64", array: Float64Array },
   F32: { dtype: "float32", array: Float32Array },
   BF16: { dtype: "bfloat16", array: Uint16Array },
@@ -198,7 +198,7 @@ const weightDTypes = {
 } as const;
 
 /** Type of counters in torch's buffers. */
-const counted = { dtype: "int64", array: BigInt64Array } as const;
+export const counted = { dtype: "int64", array: BigInt64Array } as const;
 
 /**
  * Copies a source's values into the bound parameters of a model on one device, converting dtypes.

@@ -145,7 +145,6 @@ export class HostProcess {
     await this.ended;
   }
 
-  /** Kills it. */
   kill(): void {
     this.#started.kill();
   }

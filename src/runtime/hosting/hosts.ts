@@ -12,12 +12,7 @@ export interface HostsOptions {
   readonly token?: string;
   /** A text that must be equal on all hosts, such as their command; a host with another is refused. */
   readonly about: string;
-  /**
-   * Chooses the host of a process.
-   * @param process - name of the process
-   * @param places - numbers of the hosts that have joined, in order; the first is the host of the system
-   * @returns one of them
-   */
+  /** Chooses the host of a process by its name, among those that have joined, in order; the first is the system's own. */
   placeOf(process: string, places: readonly number[]): number;
   /** A host has joined, for the first time or again. */
   onJoined(host: HostCard): void;

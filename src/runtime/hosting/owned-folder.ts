@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { startOf } from "../process-mark.ts";
 
 /**
- * Makes a folder in `root` that belongs to this process: only this user has access, and its name identifies the process.
- * Folders of processes that ended without removing theirs are removed first.
+ * Makes a folder in `root` for this process and user alone; removes those of processes that ended without removing theirs.
  * @param prefix - start of the folder's name, such as `troupe-`; folders with other prefixes are left alone
  */
 export function makeOwnedFolder(root: string, prefix: string): string {

@@ -1,10 +1,6 @@
 import { TroupeError } from "../../errors/index.ts";
 
-/**
- * Makes `process.exit` throw from now on, so that code in an actor cannot end its thread without an error.
- * @param host - the `process` object of an actor's thread
- * @returns the original `exit`
- */
+/** Makes `process.exit` of an actor's thread throw from now on: no code ends it without an error. @returns the original */
 export function refuseExit(host: Pick<NodeJS.Process, "exit" | "once">): NodeJS.Process["exit"] {
   const exit = host.exit.bind(host);
   // Node itself ends the thread by this function when an error is caught nowhere.

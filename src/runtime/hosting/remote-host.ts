@@ -27,7 +27,6 @@ export class RemoteHost {
     this.#hub = hub;
   }
 
-  /** Starts a process on the host. */
   start(name: string, start: ProcessStart): StartedProcess {
     const { promise: exited, resolve } = Promise.withResolvers<ProcessEnd>();
     const known: RemoteProcess = { pid: undefined, lastLines: "", end: resolve };

@@ -30,7 +30,6 @@ export interface StartedProcess {
   readonly silent: Promise<void>;
   /** The last lines that it wrote, oldest first. */
   readonly lastLines: string;
-  /** Kills it. */
   kill(): void;
 }
 

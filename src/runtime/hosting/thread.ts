@@ -66,13 +66,12 @@ export class ActorThread implements WorkerHandle {
       uncaught ??= error;
     });
     return new Promise((resolve) => {
-      this.#worker.on("exit", (exitCode) => resolve(uncaught ?? exitError(exitCode)));
+      this.#worker.on("exit", (exitCode) => {
+        if (exitCode !== 0) uncaught ??= new Error(`its thread ended with exit code ${exitCode}`);
+        resolve(uncaught);
+      });
     });
   }
-}
-
-function exitError(exitCode: number): Error | undefined {
-  return exitCode === 0 ? undefined : new Error(`its thread ended with exit code ${exitCode}`);
 }
 
 /**

@@ -92,7 +92,6 @@ export class Outbox implements Sender {
     this.reply(from, RecordType.answer, id, kind, answer);
   }
 
-  /** Answers a question with an error. */
   answerFailure({ from, id, kind }: Delivery, error: unknown): void {
     const failure = toFailure(error, describe(this.#endpoint.address));
     this.reply(from, RecordType.failure, id, kind, failure);

@@ -92,7 +92,8 @@ export class Supervisor {
   /** Stops the children, the last started first. @throws {TroupeError} `ACTOR_STUCK` at the end, if one cannot be ended */
   async stop(options: StopOptions = {}): Promise<void> {
     this.#giveUp();
-    this.#endPause();
+    this.#pause?.timer.cancel();
+    this.#pause?.resume();
     await this.#recovery;
     const stuck = await stopAll(this.#waves, { ...this.#stopOptions(), ...options });
     if (stuck !== undefined) throw stuck;
@@ -219,11 +220,6 @@ export class Supervisor {
     return new Promise((resolve) => {
       this.#pause = { timer: this.#launcher.clock.after(delayMs, resolve), resume: resolve };
     });
-  }
-
-  #endPause(): void {
-    this.#pause?.timer.cancel();
-    this.#pause?.resume();
   }
 
   #stopOptions(): StopOptions {

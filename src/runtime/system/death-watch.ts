@@ -61,7 +61,6 @@ export class DeathWatch {
     this.#enter(record, { actor: name, incarnation, reason: "stopped" }, forced);
   }
 
-  /** Records that an actor has failed. */
   failed(record: ActorRecord, cause: Failure): void {
     const { name, incarnation } = record.address;
     this.#enter(record, { actor: name, incarnation, reason: "failed", cause }, false);
@@ -82,14 +81,19 @@ export class DeathWatch {
     endpoint.drain();
     if (record.down !== undefined) return;
     record.down = down;
-    this.#report(down, forced);
+    const { actor, incarnation, cause } = down;
+    const end = { actor, incarnation };
+    this.#options.report(
+      cause === undefined
+        ? { kind: "actor.stopped", ...end, forced }
+        : { kind: "actor.failed", ...end, cause },
+    );
     const numNotified = endpoint.ended(record.address.uid, down);
     this.#notifyOthers(record, down);
-    record.started.reject(startError(down));
+    record.started.reject(cause === undefined ? new ActorDown(`spawn ${actor}`, down) : fromFailure(cause));
     record.ended.resolve(down);
     this.#stopOwned(record);
-    if (down.cause !== undefined && record.hasStarted && numNotified === 0)
-      this.#escalate(record, down.cause);
+    if (cause !== undefined && record.hasStarted && numNotified === 0) this.#escalate(record, cause);
   }
 
   /** Returns what an actor was doing that ended without a report: its board outlives it, even if its process was killed. */
@@ -97,11 +101,6 @@ export class DeathWatch {
     const { actors, clock } = this.#options;
     const { state, pid, handling, op } = inspectActor(record, clock.now(), (uid) => actors.nameOf(uid));
     return state === "stopped" || state === "failed" ? {} : { state, pid, handling, op };
-  }
-
-  #report({ actor, incarnation, cause }: Down, forced: boolean): void {
-    if (cause !== undefined) this.#options.report({ kind: "actor.failed", actor, incarnation, cause });
-    else this.#options.report({ kind: "actor.stopped", actor, incarnation, forced });
   }
 
   #notifyOthers(record: ActorRecord, down: Down): void {
@@ -132,8 +131,4 @@ export class DeathWatch {
     const owner = this.#options.actors.livingRecord(record.ownerUid);
     if (owner !== undefined) this.#options.sendTo(owner, { type: RecordType.childFailed, body: cause });
   }
-}
-
-function startError(down: Down): Error {
-  return down.cause === undefined ? new ActorDown(`spawn ${down.actor}`, down) : fromFailure(down.cause);
 }

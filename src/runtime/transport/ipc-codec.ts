@@ -70,12 +70,8 @@ function refuseUncopyable(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   if (Array.isArray(value)) value.forEach(refuseUncopyable);
   else if (isPlain(value)) Object.values(value).forEach(refuseUncopyable);
-  else if (isShared(value))
+  else if ((ArrayBuffer.isView(value) ? value.buffer : value) instanceof SharedArrayBuffer)
     throw new Error("memory that threads share could not be cloned for another process");
   // Throws for ports, promises and other values that cannot even be sent to a thread.
   else if (!ArrayBuffer.isView(value)) structuredClone(value);
-}
-
-function isShared(object: object): boolean {
-  return (ArrayBuffer.isView(object) ? object.buffer : object) instanceof SharedArrayBuffer;
 }

@@ -76,16 +76,14 @@ export class PackedLink implements Link {
     return bytes;
   }
 
-  /** Reads the credit report before the packed bytes and returns the packed bytes. */
-  #afterCredits(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
-    return this.credits instanceof ReportedCredits ? this.credits.hear(bytes) : bytes;
-  }
-
   /** Packs a value. A packer that failed half-way has named shapes that the receiver will never see, so it is replaced. */
   #pack(value: unknown): Uint8Array<ArrayBuffer> {
     try {
       const packed = this.#packer.pack(value);
-      if (packed.length > this.#maxBytes) throw new Error(tooLarge(packed.length, this.#maxBytes));
+      if (packed.length > this.#maxBytes)
+        throw new Error(
+          `a packet of at most ${this.#maxBytes} bytes: it has ${packed.length} and could not be cloned for another process`,
+        );
       return this.#withCredits(packed);
     } catch (error) {
       this.#packer = newPacker();
@@ -98,7 +96,9 @@ export class PackedLink implements Link {
     if ("packet" in parcel) return parcel.packet;
     try {
       if ((parcel.flags & frameFlag.fresh) !== 0) this.#unpacker = new Unpackr(packing());
-      const packed = this.#afterCredits(parcel.bytes);
+      const { credits } = this;
+      // The credit report comes before the packed bytes.
+      const packed = credits instanceof ReportedCredits ? credits.hear(parcel.bytes) : parcel.bytes;
       if (packed.length === 0) return undefined;
       const packet = this.#unpacker.unpack(packed);
       return checkPacket((parcel.flags & frameFlag.exported) === 0 ? packet : this.#ipc.decode(packet));
@@ -135,7 +135,3 @@ export class PortPipe implements Pipe {
 }
 
 const newPacker = (): Packr => new Packr(packing());
-
-function tooLarge(sizeBytes: number, maxBytes: number): string {
-  return `a packet of at most ${maxBytes} bytes: it has ${sizeBytes} and could not be cloned for another process`;
-}

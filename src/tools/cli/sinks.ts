@@ -9,7 +9,14 @@ import {
   type TroupeEvent,
 } from "../../job/events/index.ts";
 import type { CommandOptions } from "../../job/options/index.ts";
-import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } from "../sinks/index.ts";
+import {
+  chromeTraceSink,
+  mlflowSink,
+  openTelemetrySink,
+  prometheusSink,
+  tensorBoardSink,
+  wandbSink,
+} from "../sinks/index.ts";
 
 /**
  * Makes the sinks that options, or OpenTelemetry's variables, ask for.
@@ -18,7 +25,18 @@ import { chromeTraceSink, openTelemetrySink, prometheusSink, tensorBoardSink } f
  * @throws {TroupeError} `SINK` for an address or file that cannot be used
  */
 export async function sinksOf(
-  { json, pino, events, tensorboard, prometheus, traceFile, logEverySteps }: CommandOptions["output"],
+  {
+    json,
+    pino,
+    events,
+    tensorboard,
+    mlflow,
+    mlflowCheckpoints,
+    wandb,
+    prometheus,
+    traceFile,
+    logEverySteps,
+  }: CommandOptions["output"],
   folder: string | undefined,
   debug: boolean,
 ): Promise<EventSink[]> {
@@ -29,8 +47,9 @@ export async function sinksOf(
   ];
   const hasTrace = traceFile !== undefined;
   // A run without a local checkpoint folder keeps its events only where an option says so.
-  if (events === true && folder && !folder.includes("://")) {
-    const path = join(folder, eventFileName);
+  const local = localOf(folder);
+  if (events === true && local) {
+    const path = join(local, eventFileName);
     sinks.push(heldBack(() => eventFile(jsonLinesSink(path, { mayWait: true }), hasTrace)));
   } else if (typeof events === "string")
     sinks.push(
@@ -41,6 +60,10 @@ export async function sinksOf(
     );
   if (tensorboard !== undefined)
     sinks.push(writing("--tensorboard", tensorboard, () => tensorBoardSink(tensorboard)));
+  if (mlflow !== undefined)
+    sinks.push(mlflowSink({ url: mlflow, folder: local, checkpoints: mlflowCheckpoints }));
+  if (wandb !== undefined)
+    sinks.push(writing("--wandb", wandb, () => wandbSink({ dir: wandb, folder: local })));
   if (traceFile !== undefined)
     sinks.push(writing("--trace-file", traceFile, () => chromeTraceSink(traceFile)));
   if (prometheus !== false) {
@@ -52,6 +75,11 @@ export async function sinksOf(
   const telemetry = await openTelemetrySink();
   if (telemetry !== undefined) sinks.push(telemetry);
   return sinks;
+}
+
+/** A run's folder, unless it is in a store. */
+function localOf(folder: string | undefined): string | undefined {
+  return folder === undefined || folder.includes("://") ? undefined : folder;
 }
 
 /** Makes a sink, and explains a file system's error for a path that was given. */

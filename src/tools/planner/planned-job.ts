@@ -27,6 +27,8 @@ export async function plannedJob(
   const model = build() as { readonly tensorPlan?: TensorPlan };
   const rank = loneRank();
   const someSamples = Math.min(...batches.keys());
+  const tensors = [...tensorsIn(batchOf(someSamples))];
+  const ids = tensors.find(({ dtype, shape }) => dtype === "int64" && shape.length === 2);
   return {
     build,
     tensorPlan: job.tensorPlan?.(config) ?? model.tensorPlan,
@@ -37,15 +39,10 @@ export async function plannedJob(
         0,
       ),
     someSamples,
-    tokensPerSample: tokensOf(batchOf(someSamples)),
+    // Those in one row of a text model's input.
+    tokensPerSample: ids?.shape[1],
     [Symbol.dispose]: () => {
       for (const batch of batches.values()) disposeBatch(batch);
     },
   };
-}
-
-/** Tokens in one row of a text model's input. */
-function tokensOf(batch: TensorBatch): number | undefined {
-  const ids = [...tensorsIn(batch)].find(({ dtype, shape }) => dtype === "int64" && shape.length === 2);
-  return ids?.shape[1];
 }

@@ -33,7 +33,6 @@ export class Save {
     return this.#writtenBytes;
   }
 
-  /** Reports more progress. */
   report({ writtenBytes, totalBytes }: SaveProgress): void {
     this.#writtenBytes = writtenBytes;
     this.#progress.next({ writtenBytes, totalBytes });

@@ -1,4 +1,4 @@
-import { type NamesOf, TroupeError, unknownNames } from "../../errors/index.ts";
+import { type NamesOf, refuseUnknown, TroupeError } from "../../errors/index.ts";
 import type { WriterInit } from "./writer.ts";
 
 /** How a service saves. Give exactly one of `dir` and `storage`. */
@@ -39,10 +39,7 @@ export interface ServiceSettings
 
 /** @throws {TroupeError} `OPTION` naming the option */
 export function settle(options: CheckpointServiceOptions): ServiceSettings {
-  const unknown = unknownNames(options, NAMES);
-  const where = "checkpoint service";
-  if (unknown !== undefined)
-    throw new TroupeError("OPTION", { where, ...unknown, fields: { option: unknown.got } });
+  refuseUnknown("OPTION", "checkpoint service", options, NAMES);
   const { dir, storage, keepLast, keepEvery, whenBusy = "wait", verify = true } = options;
   const { stagingBytes = defaultStagingBytes, saveDeadlineMs = defaultDeadlineMs } = options;
   const location = dir ?? storage;

@@ -1,4 +1,4 @@
-import { afterAll, expect, it } from "vitest";
+import { afterAll, expect, it, vi } from "vitest";
 import type job from "../../../examples/grpo/job.ts";
 import { liveRefs } from "../../../src/compute/tensor/index.ts";
 import { Runtime, type RuntimeOptions, tensor } from "../../../src/entries/index.ts";
@@ -97,4 +97,42 @@ it("with a staleness of 2 it has the same bits again, and those of another order
   const again = await train({ ranks: 2, zero: 1, ...kept }, 2, true);
   expect(again).toEqual(once);
   expect(once.seen).not.toEqual((await train({ ranks: 2, zero: 2, ...kept }, 0)).seen);
+});
+
+it("reports rewards, lengths, staleness and texts in the words of an event, at the step that learns from them", async () => {
+  await using runtime = await Runtime.spawn({ ranks: 1, threadsPerRank: 1, warmStandby: false });
+  const told: unknown[] = [];
+  runtime.on("rollouts.judged", ({ timeMs: _, ...event }) => told.push(event));
+  const url = new URL("../../../examples/grpo/job.ts", import.meta.url);
+  await using policy = await runtime.open<typeof job>(url);
+  const texts = await policy.generate(prompts.slice(0, 2), { maxNewTokens: 3, seed: 1 });
+  policy.report({
+    round: 0,
+    staleness: 1,
+    texts,
+    rewards: [1, 0],
+    prompts: ["sort 003", "sort 141"],
+    klNats: 0.5,
+  });
+  policy.report({ round: 1, texts: [[1, 2]], rewards: [0.25] });
+  const shown = texts.map(({ tokens }) => tokens.join(" "));
+  // Listeners are called in a later turn.
+  await vi.waitFor(() => expect(told).toHaveLength(2));
+  expect(told).toEqual([
+    {
+      ...{ kind: "rollouts.judged", schemaVersion: 2, step: 0, round: 0, staleness: 1, numTexts: 2 },
+      ...{ meanReward: 0.5, meanTokens: 3, klNats: 0.5 },
+      texts: [
+        { prompt: "sort 003", text: shown[0], reward: 1 },
+        { prompt: "sort 141", text: shown[1], reward: 0 },
+      ],
+    },
+    {
+      ...{ kind: "rollouts.judged", schemaVersion: 2, step: 0, round: 1, staleness: 0, numTexts: 1 },
+      ...{ meanReward: 0.25, meanTokens: 2, texts: [{ prompt: "", text: "1 2", reward: 0.25 }] },
+    },
+  ]);
+  expect(() => policy.report({ round: 2, texts: [[1]], rewards: [] })).toThrow(
+    "[report] expected 1 rewards, one for each text, got 0",
+  );
 });

@@ -1,11 +1,5 @@
 import { Mesh } from "../../../compute/parallel/index.ts";
-import {
-  anomalyError,
-  type Finding,
-  type Policy,
-  RewindRequest,
-  StragglerWatch,
-} from "../../../job/anomalies/index.ts";
+import { anomalyError, type Policy, RewindRequest, StragglerWatch } from "../../../job/anomalies/index.ts";
 import type { EventOf, TroupeEventBody } from "../../../job/events/index.ts";
 import type { RankPlan, RankStepped, StepUpdated } from "../../protocols/index.ts";
 
@@ -30,7 +24,11 @@ export class AnomalyReview {
 
   /** @throws {TroupeError} if the run must stop; {RewindRequest} if it must go back */
   review(step: number, ranks: readonly RankStepped[], shards: readonly StepUpdated[]): void {
-    const findings = [...findingOf(shards), ...this.#stragglers.look(ranks.map(computedMs))];
+    const computedMs = ranks.map(({ durationMs, waits }) => durationMs - waits.exposedMs - waits.dataMs);
+    // All shards have the same finding; only the holders of the block know its name.
+    const found = shards.flatMap(({ finding }) => finding ?? []);
+    const finding = found.find(({ block }) => block !== undefined) ?? found[0];
+    const findings = [...(finding === undefined ? [] : [finding]), ...this.#stragglers.look(computedMs)];
     for (const { anomaly, value, limit, rank, policy } of findings) {
       const action = ACTIONS[policy];
       this.#emit({ kind: "anomaly.detected", step, anomaly, value, limit, rank, policy, action });
@@ -40,14 +38,4 @@ export class AnomalyReview {
     const error = anomalyError(step - 1, grave);
     throw grave.policy === "stop" ? error : new RewindRequest(step - 1, error);
   }
-}
-
-/** All shards have the same finding; only the holders of the block know its name. */
-function findingOf(shards: readonly StepUpdated[]): Finding[] {
-  const found = shards.flatMap(({ finding }) => finding ?? []);
-  return [found.find(({ block }) => block !== undefined) ?? found[0] ?? []].flat();
-}
-
-function computedMs({ durationMs, waits }: RankStepped): number {
-  return durationMs - waits.exposedMs - waits.dataMs;
 }

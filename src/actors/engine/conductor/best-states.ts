@@ -14,10 +14,7 @@ export interface Standing {
   readonly rateFactor: number;
 }
 
-/**
- * Compares the states of a run by their evaluations. Every decision depends only on the evaluations up to a step, so a run that goes
- * back, or resumes from a checkpoint, decides as before.
- */
+/** Compares a run's states by the evaluations up to a step alone: a run that goes back or resumes decides as before. */
 export class BestStates {
   readonly #rule: BestRule;
   #measured: readonly Measured[];
@@ -37,10 +34,7 @@ export class BestStates {
     return this.#measured.filter(([at]) => at <= step);
   }
 
-  /**
-   * Adds the evaluation of the state after `step` steps. Evaluations of later states, from before the run went back, are dropped.
-   * @throws {TroupeError} `JOB_INVALID` if the evaluation has no such metric
-   */
+  /** Adds the evaluation after `step` steps, drops later ones. @throws {TroupeError} `JOB_INVALID` without the rule's metric */
   note(step: number, { lossNats, losses, metrics }: Evaluated): Standing {
     const { metric = "loss" } = this.#rule;
     const value = { loss: lossNats, ...losses, ...metrics }[metric];

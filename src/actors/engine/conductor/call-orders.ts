@@ -31,10 +31,8 @@ export function requestsOf(
 }
 
 /**
- * The loss of one accumulation.
- * @param ranks - their losses in the step so far, in rank order
+ * The loss of one accumulation, `weight` times the ranks' means, in rank order.
  * @param numBefore - the step's earlier micro-batches of each replica
- * @param weight - which the losses are multiplied by
  */
 export function accumulatedIn(
   ranks: readonly RankAccumulated[],

@@ -40,10 +40,8 @@ export class AlikeSteps {
   }
 
   /**
-   * Ranks with different frozen parameters have shards that would wait for each other for ever; ranks that split layers and have
-   * different losses have trained on different inputs.
+   * Ranks with other frozen parameters would wait for each other for ever; ranks that split layers compute one loss of one input.
    * @param step - steps done, this one included; each in its turn
-   * @param ranks - in rank order
    * @throws {TroupeError} `PARAMETER_TRAINABLE` with the first parameter and the ranks; `RANKS_DIFFER` with two ranks' losses
    */
   review(step: number, ranks: readonly RankStepped[]): void {

@@ -1,7 +1,4 @@
-/**
- * Work that is granted a few pieces ahead and reported in the order of the grants. The first failure ends it: a caller that
- * waits for room learns of it at once, and nothing is reported after it.
- */
+/** Work granted a few pieces ahead, reported in the order of the grants until the first failure, which waiters get at once. */
 export class Pipeline {
   readonly #depth: number;
   readonly #inFlight: Promise<void>[] = [];
@@ -15,11 +12,7 @@ export class Pipeline {
     this.#failed.promise.catch(() => {});
   }
 
-  /**
-   * Adds a piece of work that has begun, and resolves when there is room for the next one.
-   * @param report - called with its outcome, after those of all pieces before it
-   * @throws the first failure of any piece
-   */
+  /** Adds work that has begun; resolves when there is room for more. `report` is called in order. @throws the first failure */
   async add<T>(work: Promise<T>, report: (outcome: T) => void): Promise<void> {
     const before = this.#last;
     const reported = Promise.all([work, before]).then(([outcome]) => report(outcome));

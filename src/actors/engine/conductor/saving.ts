@@ -109,7 +109,7 @@ export class Saving {
   }
 
   /**
-   * Adds to the state after `step` updates and later. Call it before the step is reviewed.
+   * Adds to the state after `step` updates and later, before that step is reviewed.
    * @param saved - the parts that each rank's shard sends from then on, in rank order; undefined if unchanged
    * @throws {TroupeError} `CHECKPOINT_STAGING` if a save would copy more than allowed
    */

@@ -32,10 +32,7 @@ export interface StepPart {
   readonly weight?: number;
 }
 
-/**
- * One granted step on one rank, from its first forward to its report. {@link train} makes it in the order of the layout's
- * schedule; a job's own loop makes it pass by pass, see `LoopMicroBatch`.
- */
+/** One granted step of a rank. {@link train} makes it in the order of the schedule, a job's own loop pass by pass. */
 export class GrantedStep implements Disposable {
   readonly #runner: ModelRunner;
   readonly #order: StepOrder;
@@ -89,9 +86,7 @@ export class GrantedStep implements Disposable {
   }
 
   /**
-   * Runs micro-batches, forward and backward; with the last part of the step, gradients leave for the shard block by block,
-   * while backward goes on.
-   * @param lossesOf - the losses of one batch
+   * Runs micro-batches, forward and backward; with the step's last part, gradients leave for the shard block by block meanwhile.
    * @param part - default: all micro-batches of the step
    */
   train(lossesOf: (batch: TensorBatch) => Losses, part = this.#part): void {
@@ -146,10 +141,8 @@ export class GrantedStep implements Disposable {
   }
 
   /**
-   * Runs a forward, recorded for {@link backward}, from the stage before to the next.
-   * @param compute - the losses of the batch
-   * @param take - receives their weighed sum, if the model ends here
-   * @returns the result of `take`; undefined if the model ends on another stage
+   * Runs a forward of a batch's losses, recorded for {@link backward}, from the stage before to the next.
+   * @returns what `take` makes of their weighed sum; undefined if the model ends on another stage
    */
   forward<R>(
     key: PassKey,
@@ -179,7 +172,7 @@ export class GrantedStep implements Disposable {
 
   /**
    * Runs the backward of a forward, from the loss or from the next stage's gradients.
-   * @param completion - see `BlockEngine.backward`; left out if {@link handOn} says when the gradients are complete
+   * @param completion - left out if {@link handOn} says when the gradients are complete
    * @param only - names of the parameters whose gradients count; default all
    */
   backward(key: PassKey, completion?: Completion, only?: RegExp): void {

@@ -3,10 +3,9 @@ import { ops, Tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 
 /**
- * Notes the tensors that a model's modules hold as properties beside their parameters and buffers. They are constants, made again
- * by building the model: no checkpoint has them, and ranks that wrote to them would each have their own.
- * @param model - as the job has built it
- * @returns a check that throws a {@link TroupeError} `MODULE_STATE` for one that was written to, or replaced, since then
+ * Notes the tensors that a model's modules hold beside parameters and buffers: constants, which building the model makes again.
+ * No checkpoint has them, and ranks that wrote to them would each have their own.
+ * @returns a check that throws a {@link TroupeError} `MODULE_STATE` for one written to, or replaced, since then
  */
 export function noteHeldTensors(model: Module): () => void {
   const held = [...model.namedModules()].flatMap(([moduleName, module]) =>

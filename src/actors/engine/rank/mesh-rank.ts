@@ -14,12 +14,7 @@ export class MeshRank extends GroupAxis implements Rank {
   readonly #clock: { readonly step: number };
   readonly #reached: ReachedActors | undefined;
 
-  /**
-   * @param rank - of the world
-   * @param metrics - receives logged metrics
-   * @param clock - the step under way
-   * @param reached - actors that it reaches by name; left out where no run is under way
-   */
+  /** @param rank - of the world @param clock - the step under way @param reached - left out where no run is under way */
   constructor(
     groups: RankGroups,
     rank: number,

@@ -61,8 +61,7 @@ export class ModelReadings {
 
   /**
    * Reads this replica's share of held-out batches: every `dp`-th.
-   * @param read - `first`: the request of the first replica in that turn; `request`: the one that counts, undefined to only
-   *   compute along
+   * @param read - `first`: the first replica's request of a turn; `request`: its own, undefined to only compute along
    */
   #readShare(
     requests: readonly BatchRequest[],

@@ -37,9 +37,7 @@ export class RankModel implements Disposable {
   readonly #self: MeshRank;
 
   /**
-   * @param rank - of the world
-   * @param batches - for a trial batch, if stages must be found
-   * @param status - memory of the rank's collective status, for others to read
+   * @param batches - for a trial batch, if stages must be found @param status - the rank's collective status, for others
    * @throws {TroupeError} for parts that cannot be spread as planned
    */
   constructor(

@@ -35,11 +35,7 @@ export class StageLink {
   /** Time the computation stood still for another stage since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
-  /**
-   * @param peers - every rank of the world, in order
-   * @param carrier - of tensors between the stages of this pipeline
-   * @param onWaited - called after each wait, with its begin on the runtime's clock
-   */
+  /** @param peers - the world, in order @param carrier - between stages @param onWaited - given each wait's begin */
   constructor(
     context: Context,
     peers: readonly ActorRef<StageLinkProtocol>[],

@@ -59,9 +59,8 @@ export class StepLosses {
   }
 
   /**
-   * The losses for this rank's shard; empty if they are not reported. A device's losses are sent unread: reading would wait for
-   * all of its work.
-   * @param factor - of each, so that their mean is the step's loss
+   * The losses for the shard, `factor` times each, so that their mean is the step's; empty if not reported.
+   * A device's are sent unread: reading would wait for all of its work.
    */
   sentTo(shard: ActorRef<ShardProtocol>, factor: number): readonly number[] | TensorRef {
     if (!this.#isReported) return [];

@@ -24,11 +24,7 @@ export class StepTraining {
   #frozen: readonly string[] | undefined;
   #flags: readonly string[] | undefined;
 
-  /**
-   * @param model - all of it, even parts that other stages hold
-   * @param layouts - blocks of the rank and its shard
-   * @param progress - of the run's beginning; undefined for one without updates
-   */
+  /** @param model - with the parts of other stages @param progress - at the run's beginning; undefined without updates */
   constructor(
     model: Module,
     layouts: readonly FlatBlock[],

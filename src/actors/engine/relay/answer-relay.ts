@@ -16,10 +16,7 @@ type Anyone = ActorRef<Record<string, { in: object; out: unknown }>>;
 /** Each relay waits this much longer than those below it: the direct relay of a late member names it. */
 const PATIENCE_MS = 2_000;
 
-/**
- * Sends a message to the ranks or the shards of a host, and to the hosts below it: all of it is sent before this returns.
- * @returns all answers, once each has come; a member's failure is the answer, not this shard's end
- */
+/** Sends a message to a host's ranks or shards and the hosts below, before this returns. @returns all answers, or a failure */
 export async function answerRelay(relay: Relay, known: KnownMembers): Promise<Relayed> {
   try {
     return { kind: "made", answers: await sendDown(relay, known) };

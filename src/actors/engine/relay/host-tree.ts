@@ -4,10 +4,9 @@ import type { HostNode } from "../../protocols/index.ts";
 const FAN_OUT = 16;
 
 /**
- * The hosts of a run as a tree in which each receives messages from one other: a message to all ranks costs the head as many
- * messages as it has hosts below it, however many ranks there are.
+ * The hosts of a run as a tree: a message to all costs the head as many as it has hosts below, however many ranks there are.
  * @param hosts - the host of each rank of the world
- * @returns the hosts directly below the head; empty if all ranks live on one host, which it reaches directly
+ * @returns the hosts directly below the head; empty if all ranks live on its own
  */
 export function hostTree(hosts: readonly number[], fanOut = FAN_OUT): readonly HostNode[] {
   const all = [...Map.groupBy(hosts.keys(), (rank) => hosts[rank]).values()];

@@ -19,11 +19,7 @@ export class ShardCarriers implements Disposable {
   readonly #near: Carrier;
   readonly #joined: { readonly ranks: ReadonlySet<number>; readonly carrier: Carrier }[] = [];
 
-  /**
-   * Joins the groups; blocks until all members have.
-   * @param groups - all in which this shard exchanges tensors; any two shards list the groups that they share in the same order
-   * @throws {TroupeError} errors of `openCommunicator`
-   */
+  /** Joins the groups, in which any two shards list those that they share in one order; blocks until all members have. */
   constructor(plan: GroupPlan, place: Omit<GroupPlace, "group" | "ranks">, groups: readonly Ranks[]) {
     this.#plan = plan;
     this.#near = nearCarrier(plan, place);

@@ -51,10 +51,7 @@ export class ShardGroup implements ProcessGroup {
   readonly #given = new Exchange<{ full: TensorRef; slice: TensorRef }>(1);
 
   /**
-   * @param ranks - of the world, in order
-   * @param rank - this shard's position among them
-   * @param peers - the members in order, this one included
-   * @param carrier - among the members
+   * @param ranks - the members, of the world, in order; `peers` likewise @param rank - this shard's place among them
    * @param reduction - the order of sums; if all members share memory there is only one
    */
   constructor(

@@ -38,9 +38,8 @@ export interface GatheredSquares {
 }
 
 /**
- * Computes the scales of the model's parts from the norm on the device, with the host's bits and without a wait. All ranks of a part get the same.
- * @returns the caller's
- * @throws {TroupeError} `COLLECTIVE_ABORTED`
+ * Computes the parts' scales from the norm on the device, without a wait and with the host's bits, alike on all ranks of a part.
+ * @returns the caller's @throws {TroupeError} `COLLECTIVE_ABORTED`
  */
 export async function scalesOnDevice(
   { optimizers, training, peers, anomalies }: ShardPlan,

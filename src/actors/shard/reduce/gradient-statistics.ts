@@ -163,8 +163,7 @@ export class GlobalGradientStatistics {
   }
 
   /**
-   * The summed gradient's squares and largest magnitude, and the losses: over the replicas' slices, then over the parts of the
-   * model.
+   * The summed gradient's squares and largest magnitude, and the losses, over the replicas' slices and the parts of the model.
    * @param shares - the replicas' figures, a row each, on the host; ownership passes
    */
   async #measure(step: number, counted: readonly FlatBlock[], shares: Tensor): Promise<Measured> {

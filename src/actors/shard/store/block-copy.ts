@@ -36,7 +36,11 @@ export class BlockCopy {
   /** Allocates the copies off-thread. @param state - bound; unchanged until it is copied */
   static async of({ tensors }: BlockState): Promise<BlockCopy> {
     const taken = await Promise.allSettled(
-      tensors.map(({ tensor }) => tagMemory("snapshot", () => memoryFor(tensor))),
+      tensors.map(({ tensor }) =>
+        tagMemory("snapshot", async () =>
+          isOfHost(tensor) ? emptySharedOffThread(tensor.numel) : hold(() => emptyPinned(tensor)),
+        ),
+      ),
     );
     const refused = taken.find((each) => each.status === "rejected");
     const targets = taken.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
@@ -89,11 +93,6 @@ export class BlockCopy {
 }
 
 const isOfHost = ({ device }: Tensor) => device === "cpu";
-
-/** Memory of the size and place of a copy of a state tensor. */
-async function memoryFor(tensor: Tensor): Promise<Tensor> {
-  return isOfHost(tensor) ? emptySharedOffThread(tensor.numel) : hold(() => emptyPinned(tensor));
-}
 
 /** A device copies its tensors itself, in a stream of its own. @returns fulfilled once all are there */
 async function copiedByDevice(stretches: readonly Stretch[]): Promise<void> {

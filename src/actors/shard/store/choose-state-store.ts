@@ -27,10 +27,7 @@ export interface StateStorePlace {
   readonly paging: ParameterPaging;
 }
 
-/**
- * @param owned - the owned range of each block's parameters, writable; ownership passes
- * @returns the store of the optimizers' state as the plan says: the shard's own thread, its offload actor, or both, split
- */
+/** @param owned - of each block's parameters, writable; ownership passes @returns the store by the plan, or both, split */
 export function stateStoreOf(
   plan: ShardPlan,
   owned: readonly Tensor[],

@@ -35,10 +35,7 @@ export class FileStateStore implements OptimizerStateStore {
   #step = -1;
 
   /**
-   * @param directory - on the disk that holds the file
-   * @param states - ownership passes
-   * @param turns - deal the arithmetic
-   * @param paging - of the parameters; in an update they are present
+   * @param directory - on the file's disk @param states - ownership passes @param turns - deal the arithmetic
    * @param placeOf - a block's place among those that wait for the disk; the lowest goes first
    * @throws {TroupeError} `SCRATCH_FILE`
    */

@@ -45,10 +45,7 @@ export class Snapshot {
     await this.copy(state);
   }
 
-  /**
-   * Completes the copy of a block's bound state and sends it, unless that is done: stretches not begun are copied in this turn.
-   * That time is reported as time for which training was blocked.
-   */
+  /** Completes and sends the copy of a block's bound state: stretches not begun are copied now, which blocks training. */
   async copy(state: BlockState): Promise<void> {
     if (!this.lacks(state.block)) return;
     const beginMs = systemClock.now();

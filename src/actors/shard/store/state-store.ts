@@ -13,10 +13,9 @@ export interface OptimizerStateStore {
   /** Fills state and parameters with the run's initial state. @param reader - the actor in whose thread they are */
   fill(initial: InitialState, reader: Addressed): Promise<void>;
   /**
-   * Makes one optimizer step on a block.
+   * Makes one optimizer step on a block. @returns once the new parameters are where the ranks read them
    * @param gradient - of the owned range, summed, in any float dtype; ownership passes
    * @param scales - only if the parameters and all their state are on a device; the caller's until then
-   * @returns once the new parameters are where the ranks read them
    */
   update(update: BlockUpdate, gradient: Tensor, scales?: DeviceScales): Promise<BlockUpdated>;
   /** Begins the state of a block, zeros, from `step` on, if it has none: it was frozen, and this step trains some of it. */
@@ -43,11 +42,7 @@ export class MemoryStateStore implements OptimizerStateStore {
   readonly #zerosFor: (layout: { readonly kind: string; readonly numel: number }) => Tensor;
   readonly #snapshots = new Snapshots();
 
-  /**
-   * @param states - their memory is made here, as zeros; ownership passes
-   * @param paging - of the parameters; in an update they are present
-   * @param kindOf - the ledger's name for memory of a kind of state
-   */
+  /** @param states - their memory is made here, as zeros; ownership passes @param kindOf - the ledger's name for it */
   constructor(
     states: readonly BlockState[],
     share: ShareWithRanks,

@@ -36,7 +36,7 @@ export class FrozenUpdates {
     if (before.size + frozen.size === 0) return {};
     return Object.fromEntries(
       [...(names ?? new Set([...before.keys(), ...frozen]))].flatMap((name) => {
-        const count = countIn(span, name, numUpdates);
+        const count = (before.get(name) ?? 0) + (frozen.has(name) ? numUpdates - span.numUpdates : 0);
         return count === 0 ? [] : [[name, count]];
       }),
     );
@@ -51,9 +51,4 @@ export class FrozenUpdates {
   #spanOf(step: number): Span {
     return (this.#spans.findLast(({ firstStep }) => firstStep <= step) ?? this.#spans[0]) as Span;
   }
-}
-
-/** @returns the number of updates so far in which a parameter was frozen */
-function countIn({ before, frozen, numUpdates }: Span, name: string, numUpdatesNow: number): number {
-  return (before.get(name) ?? 0) + (frozen.has(name) ? numUpdatesNow - numUpdates : 0);
 }

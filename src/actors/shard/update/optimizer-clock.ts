@@ -4,8 +4,8 @@ import {
   type OptimizerProgress,
   type SavedProgress,
 } from "../../../compute/optim/index.ts";
+import { microBatchesAt } from "../../../compute/samples.ts";
 import { maySkip } from "../../../job/anomalies/index.ts";
-import { microBatchesAt } from "../../../library/data/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
 import type { InitialState, ShardPlan, SnapshotProtocol } from "../../protocols/index.ts";
 import { FrozenUpdates } from "./frozen-updates.ts";

@@ -105,7 +105,7 @@ async function openStored({ path, reader }: InitialStateOf<"checkpoint">): Promi
       (asked) =>
         each.ask("readStored", asked, { deadlineMs }),
   );
-  return checkpoints.Checkpoint.open(new checkpoints.RelayedFolder(path, relays));
+  return checkpoints.Checkpoint.open(checkpoints.relayedFolder(path, relays));
 }
 
 /** Draws parameters that a folder lacks as a new run would. */

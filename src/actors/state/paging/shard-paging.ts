@@ -35,9 +35,8 @@ export class ShardPaging implements ParameterPaging {
   }
 
   /**
-   * Gives up the memory of the blocks that this shard holds until they are pinned.
+   * Gives up the memory of the blocks that this shard holds until they are pinned. @throws {TroupeError} `SCRATCH_FILE`
    * @param memories - by index of the block, of `emptyPaged`; ownership passes
-   * @throws {TroupeError} `SCRATCH_FILE`
    */
   hold(memories: ReadonlyMap<number, Tensor>, plan: PagingPlan): void {
     if (memories.size === 0) return;

@@ -16,7 +16,7 @@ export interface HeldBox extends Box {
  */
 export function heldBoxes(held: HeldRun): HeldBox[] {
   return boxesOfRun(held.shape, held.begin, held.numel).flatMap((box) => {
-    const begin = beginOf(held.shape, box);
+    const begin = held.shape.reduce((place, size, dim) => place * size + (box.offset[dim] ?? 0), 0);
     const from = { begin, shape: box.shape };
     const { split } = held;
     if (split === undefined) return [{ ...box, from, cut: { dim: 0, begin: 0, size: box.shape[0] ?? 1 } }];
@@ -43,10 +43,6 @@ export function heldBoxes(held: HeldRun): HeldBox[] {
 export function valuesOf({ from, cut }: HeldBox, values: Tensor): Tensor {
   if (cut.size === (from.shape[cut.dim] ?? 1)) return hold(() => values.view([-1]));
   return hold(() => values.view(from.shape).narrow(cut.dim, cut.begin, cut.size).contiguous().view([-1]));
-}
-
-function beginOf(shape: readonly number[], { offset }: Box): number {
-  return shape.reduce((place, size, dim) => place * size + (offset[dim] ?? 0), 0);
 }
 
 /** The run that a box is cut from. */

@@ -1,8 +1,7 @@
 import type { PartPlan, SavedShare, SavePlan, SentEntry } from "../../protocols/index.ts";
 
 /**
- * Deals a save to one writer a rank, each of which gets what its own rank sends. The first of several equal copies is written,
- * so that together they hold each element once.
+ * Deals a save to one writer a rank, by what its rank sends; the first of equal copies is written.
  * @param ranks - the parts of each rank, in rank order
  */
 export function planShares(ranks: readonly (readonly PartPlan[])[], { entries }: SavePlan): SavedShare[] {

@@ -8,9 +8,8 @@ const compare = <T>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0);
 const kindOf = ({ kind }: StateEntry) => (kind === MASTER ? "" : kind);
 
 /**
- * @param layouts - blocks of a rank and its shard
+ * @returns the parts that a rank's shard sends when the state is saved, block after block
  * @param isKept - whether the optimizers keep state of a block; default for blocks declared trainable
- * @returns the parts that its shard sends when the state is saved, block after block
  */
 export function partsOf(
   layouts: readonly FlatBlock[],

@@ -7,11 +7,9 @@ import { isShareFile, suffixOf } from "./write-share.ts";
 export const writersMark = ".writers";
 
 /**
- * Removes files of shares that no checkpoint needs any more from a folder of this host's own, and folders left empty. Failed
- * removals are tried again after the next save.
- * @param storage - that folder: if it has another run's files, nothing is removed
- * @param present - the folders of the present checkpoints
- * @param step - the last saved, by the draft of `ticket`
+ * Removes files of shares that no checkpoint needs, and empty folders, from a folder of this host's own, but none of another run.
+ * Failed removals are tried again after the next save.
+ * @param present - the folders of the present checkpoints @param step - the last saved, by the draft of `ticket`
  */
 export async function tidyApart(
   storage: CheckpointStorage,

@@ -28,8 +28,7 @@ export function isShareFile(name: string): boolean {
 }
 
 /**
- * Writes one rank's part of a save while it still comes: boxes of tensors, each as soon as it arrives, durable when this
- * resolves.
+ * Writes one rank's part of a save, box by box as they arrive; durable when this resolves.
  * @throws {TroupeError} `CHECKPOINT_ABANDONED` if the parts stop coming; errors of writing
  */
 export async function writeShare(

@@ -4,7 +4,7 @@ import type { SaveOrder, SpreadSave, WrittenShare } from "../../protocols/index.
 import type { Writing } from "./write-parts.ts";
 
 /**
- * Makes each rank's writer write its share of a save, and once all are durable commits them by one manifest.
+ * Has each rank's writer write its share of a save, then commits all by one manifest.
  * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`; the first failed writer's error
  */
 export async function writeShares(

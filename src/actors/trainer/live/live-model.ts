@@ -1,5 +1,6 @@
 import { hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import { nearestName, TroupeError } from "../../../errors/index.ts";
+import type { RolloutsJudged } from "../../../job/events/index.ts";
 import { type Job, type JobConfig, programNames } from "../../../job/index.ts";
 import { checkStateName, type StateName } from "../../../library/checkpoint/index.ts";
 import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
@@ -57,6 +58,25 @@ export interface OpenedRun {
   readonly isSaved: boolean;
   /** Whether copies of states stay in memory. */
   readonly isCopied: boolean;
+  /** Updates of the state that the model began with. */
+  readonly firstStep: number;
+  readonly emit: (event: RolloutsJudged) => void;
+}
+
+/** Texts of a round that a script learns from. */
+export interface JudgedRollouts {
+  /** From 0. */
+  readonly round: number;
+  /** See `rollouts`. Default: 0. */
+  readonly staleness?: number;
+  /** As `generate` returns them, or their tokens. */
+  readonly texts: readonly (GeneratedText | readonly number[])[];
+  /** A reward for each text. */
+  readonly rewards: readonly number[];
+  /** A prompt for each text, to be read. */
+  readonly prompts?: readonly string[];
+  /** Divergence from a reference, in nats a token. */
+  readonly klNats?: number;
 }
 
 /**
@@ -70,6 +90,8 @@ export interface OpenedRun {
 export class LiveModel<J = Job> implements ReadModel<J> {
   readonly #run: LiveRun;
   #isClosed = false;
+  /** Updates called, those before it was opened included. */
+  #numSteps: number;
   /** Frozen copies that share its memory. */
   readonly #sharing = new Set<FrozenModel<J>>();
   readonly #copies = new Set<FrozenModel<J>>();
@@ -79,6 +101,7 @@ export class LiveModel<J = Job> implements ReadModel<J> {
   /** @see Runtime.open */
   constructor(run: LiveRun) {
     this.#run = run;
+    this.#numSteps = run.firstStep;
   }
 
   /**
@@ -143,7 +166,9 @@ export class LiveModel<J = Job> implements ReadModel<J> {
       if (lr !== undefined && !(Number.isFinite(lr) && lr >= 0))
         throw refuse("step", "a rate of at least 0", lr);
       this.#move();
-      return calls.add("step", { learningRate: lr });
+      const made = calls.add("step", { learningRate: lr });
+      this.#numSteps++;
+      return made;
     });
   }
 
@@ -162,6 +187,30 @@ export class LiveModel<J = Job> implements ReadModel<J> {
     return this.#made(() => {
       checkGenerateOptions(prompts, options);
       return this.#run.calls.add("generate", { prompts, options });
+    });
+  }
+
+  /**
+   * Reports texts that the model learns from, as the event `rollouts.judged`: the page and other outputs show rewards, lengths, divergence,
+   * staleness, and the first texts. Changes nothing else.
+   * @throws {TroupeError} `LIVE_CALL` unless there are texts, and a reward and a prompt for each
+   */
+  report({ round, staleness = 0, texts, rewards, prompts, klNats }: JudgedRollouts): void {
+    for (const [name, list] of Object.entries({ rewards, prompts }))
+      if (texts.length === 0 || (list !== undefined && list.length !== texts.length))
+        throw refuse("report", `${Math.max(1, texts.length)} ${name}, one for each text`, list?.length);
+    const meanOf = (values: readonly number[]) =>
+      values.reduce((sum, value) => sum + value, 0) / values.length;
+    this.#run.emit({
+      ...{ kind: "rollouts.judged", step: this.#numSteps, round, staleness, numTexts: texts.length },
+      meanReward: meanOf(rewards),
+      meanTokens: meanOf(texts.map((text) => ("tokens" in text ? text.tokens : text).length)),
+      ...(klNats !== undefined && { klNats }),
+      texts: texts.slice(0, MOST_SHOWN).map((text, index) => ({
+        prompt: (prompts?.[index] ?? "").slice(0, MOST_CHARACTERS),
+        text: shownOf(text).slice(0, MOST_CHARACTERS),
+        reward: rewards[index] ?? Number.NaN,
+      })),
     });
   }
 
@@ -212,7 +261,9 @@ export class LiveModel<J = Job> implements ReadModel<J> {
         throw refuse("load", "a step for all that was accumulated", "none", "call step before");
       if (typeof folder !== "string" || folder === "") throw refuse("load", "the path of a folder", folder);
       this.#move();
-      return calls.add("load", { folder });
+      const made = calls.add("load", { folder });
+      this.#numSteps++;
+      return made;
     });
   }
 
@@ -343,6 +394,15 @@ export class LiveModel<J = Job> implements ReadModel<J> {
     const samples = scope(() => mapBatch(batch, (tensor) => hold(() => tensor.detach().clone())));
     return { program, args, batch: { samples: samples as Batch }, numSamples };
   }
+}
+
+/** The most texts that a report shows, and the most characters of each. */
+const [MOST_SHOWN, MOST_CHARACTERS] = [8, 2_000];
+
+/** A text in words, or in its tokens without a tokenizer. */
+function shownOf(text: GeneratedText | readonly number[]): string {
+  if ("tokens" in text) return text.text ?? text.tokens.join(" ");
+  return text.join(" ");
 }
 
 /** A promise that knows whether it is awaited. */

@@ -2,11 +2,9 @@ import { TroupeError, whatWasMeant } from "../../../errors/index.ts";
 import type { ConfigValue, Job, JobConfig } from "../../../job/index.ts";
 
 /**
- * Replaces some of a job's settings.
- * @param remembered - settings of the run that is resumed, used where `given` has none. Skips those that the job no
- * longer has, or has with another type
- * @param given - values of the right type, or texts as from a command line
- * @throws {TroupeError} `JOB_CONFIG` for a name that the job does not have, or a value of another type than its default
+ * Replaces some of a job's settings. @param given - of the right type, or texts as from a command line
+ * @param remembered - of the run that is resumed, where `given` has none and the job still has one of that type
+ * @throws {TroupeError} `JOB_CONFIG` for a name that the job does not have, or a value of another type
  */
 export function configure(
   job: Job,

@@ -4,9 +4,7 @@ import { describeValue, nearestPath, TroupeError } from "../../../errors/index.t
 import { fileStatus } from "../../../errors/untrusted/index.ts";
 
 /**
- * Finds a job's module.
- * @param job - a URL, or a path from the working directory
- * @returns a URL to import
+ * Finds the URL of a job's module, given by URL or by path from the working directory.
  * @throws {TroupeError} `JOB_INVALID` for a path without a file, or a `job` that is neither
  */
 export function jobUrlOf(job: URL | string): string {

@@ -3,8 +3,7 @@ import type { Launch } from "../../launch/index.ts";
 import { optionError } from "../option-error.ts";
 
 /**
- * Adds a launch to a run's options: ranks are processes, since hosts share no memory, and their number defaults to the
- * launch's processes.
+ * Adds a launch to a run's options: ranks are processes, as hosts share no memory, by default as many as the launch's.
  * @throws {TroupeError} `OPTION` for options that need one host
  */
 export function launchedOptions(options: RuntimeOptions, launch: Launch): RuntimeOptions {
@@ -32,11 +31,7 @@ export function numHostsOf({ size, localSize }: Launch): number {
   return Math.max(1, Math.floor(size / localSize));
 }
 
-/**
- * Places a rank's process on a host. Consecutive ranks share a host, so that the ranks that split a layer do.
- * @param process - its name, such as "rank-3"
- * @param places - the hosts that are present
- */
+/** Places a rank's process, such as "rank-3", on a present host: consecutive ranks, which split layers, share one. */
 export function placeOfRank(process: string, numRanks: number, places: readonly number[]): number {
   const rank = Number(/\d+$/.exec(process)?.[0] ?? 0);
   return places[Math.floor((rank * places.length) / numRanks)] ?? 0;

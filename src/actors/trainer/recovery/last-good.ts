@@ -18,10 +18,7 @@ export interface LastGoodOptions {
   readonly emit: (event: TroupeEventBody) => void;
 }
 
-/**
- * States that a run can go back to: the copy in the checkpointer's memory, the checkpoints that the run has written,
- * and its initial state. Damaged ones are skipped in favour of older ones.
- */
+/** States that a run can go back to: the copy in memory, its written checkpoints, its initial state; damaged ones are skipped. */
 export class LastGood {
   readonly #options: LastGoodOptions;
   #start: Start;
@@ -153,9 +150,8 @@ export class LastGood {
 const idOf = (resumed: Resumed | undefined): string | undefined => resumed && runOf(resumed.state)?.id;
 
 /**
- * Like {@link startFromCheckpoint}, for one run's checkpoints only: the folder may have been moved, and another run's
- * be in its place.
- * @throws {TroupeError} `CHECKPOINT_TAKEN` where the checkpoint is of another run
+ * Like {@link startFromCheckpoint}, for one run's checkpoints only.
+ * @throws {TroupeError} `CHECKPOINT_TAKEN` where another run's folder is in its place
  */
 async function startOfRun(
   path: string,

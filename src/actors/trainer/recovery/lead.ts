@@ -4,7 +4,13 @@ import { LossRecord } from "../../../job/anomalies/index.ts";
 import { reportError, type TroupeEventBody } from "../../../job/events/index.ts";
 import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.ts";
 import { type SamplerState, samplesBefore } from "../../../library/data/index.ts";
-import { BestStates, type CallLog, FailedCall, LoadedState, type RunListener } from "../../engine/conductor/index.ts";
+import {
+  BestStates,
+  type CallLog,
+  FailedCall,
+  LoadedState,
+  type RunListener,
+} from "../../engine/conductor/index.ts";
 import { Conductor, type ConductorOptions } from "../../index.ts";
 import type { InitialState, RankGroup, RunResult } from "../../protocols/index.ts";
 import type { RunPlan } from "../plan/plan-run.ts";
@@ -134,8 +140,7 @@ async function leadGenerations(
 }
 
 /**
- * Rejects when a new generation begins. A generation may end while its conductor waits for nothing but a save that only
- * that generation could have finished.
+ * Rejects when a new generation begins: one may end while its conductor waits for nothing but a save that only it could finish.
  * @throws {TroupeError} `ACTOR_DOWN`; the first cause where the group was given up
  */
 async function overtaken(ranks: SupervisedRanks, generation: number): Promise<never> {

@@ -27,8 +27,7 @@ export class Recovery {
   }
 
   /**
-   * Decides how the run continues.
-   * @param error - the error that ended generation `generation`, which had started `at`
+   * Decides how the run goes on after the error that ended `generation`, which had started `at`.
    * @throws the error itself where it would be thrown again; the first cause where the group was given up
    */
   async after(error: unknown, generation: number, at: RestartPoint): Promise<RestartPoint> {

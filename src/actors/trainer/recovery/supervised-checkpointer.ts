@@ -13,9 +13,8 @@ import {
 export const CHECKPOINTER = "checkpointer";
 
 /**
- * Starts the checkpointer under a supervisor of its own: it is restarted with growing pauses and never stops training.
- * @param prefix - begins its name
- * @param hold - token of the run's lock on the folder
+ * Starts the checkpointer under a supervisor of its own, with growing pauses: it never stops training.
+ * @param prefix - begins its name @param hold - token of the run's lock on the folder
  * @param held - weights that each incarnation has in memory from its start; the caller's
  * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where the folder cannot be used
  */

@@ -55,9 +55,7 @@ export class SupervisedRanks {
   }
 
   /**
-   * Starts the group.
-   * @param feeder - arguments of each of its feeders
-   * @param maxRestarts - the most restarts within five minutes
+   * Starts the group; `feeder` makes arguments of each feeder. @param maxRestarts - the most within five minutes
    * @throws the error of the first actor that cannot start
    */
   static async start(

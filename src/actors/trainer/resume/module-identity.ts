@@ -20,9 +20,8 @@ const NAMED_FILE = [
 ];
 
 /**
- * Identifies a module by the texts that the run began with, even if its files have changed since. A file that is
- * mentioned but not loaded yet is read now and returned with the others.
- * @param file - the module's name in messages
+ * Identifies a module by the texts that the run began with, even if its files have changed since.
+ * Files that it names and that are not loaded yet are read now and returned with the others. @param file - its name in messages
  */
 export async function identityOf(
   jobUrl: string,

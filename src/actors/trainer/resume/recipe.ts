@@ -100,17 +100,15 @@ function describeSchedule(schedule: optim.Schedule, numSteps: number): JsonObjec
   return {
     kind: schedule.constructor.name,
     ...(Object.fromEntries(numbers) as JsonObject),
-    rates: ratesDigest(schedule),
+    // Describes a function without fields of its own.
+    rates: createHash("sha256")
+      .update(Float64Array.from(exampleRates(schedule)))
+      .digest("hex")
+      .slice(0, 16),
     ratesAt: Object.fromEntries(
       [1, Math.ceil(numSteps / 2), numSteps].map((step) => [`${step}`, schedule.lrAt(step)]),
     ),
   };
-}
-
-/** Describes a function without fields of its own by a digest of its rates. */
-function ratesDigest(schedule: optim.Schedule): string {
-  const rates = Float64Array.from(exampleRates(schedule));
-  return createHash("sha256").update(rates).digest("hex").slice(0, 16);
 }
 
 const isScalar = (value: unknown): boolean => ["number", "string", "boolean"].includes(typeof value);

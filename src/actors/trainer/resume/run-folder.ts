@@ -87,7 +87,8 @@ async function claim(
   const before = start.resumed && checkpoints.runOf(start.resumed.state);
   const owner = await checkpoints.ownerOf(storage);
   const fresh = { id: randomUUID(), job, startedAt: new Date().toISOString() };
-  const isInPlace = resume !== undefined && (await locationOf(resume)) === placeName(directory);
+  const resumed = resume === undefined ? undefined : (await checkpoints.placeOf(resume)).storage;
+  const isInPlace = resumed !== undefined && placeName(resumed.location) === placeName(directory);
   if (isInPlace && (before === undefined || owner === undefined || before.id === owner.id)) {
     if (overwrite) {
       const hint = "leave one of them out";
@@ -105,12 +106,6 @@ async function claim(
   const record = { ...fresh, ...(before && { parent: before.id }) };
   await (overwrite ? checkpoints.refuseOthersFiles(storage) : checkpoints.takeEmpty(storage, record));
   return { record, isToEmpty: overwrite };
-}
-
-/** The folder of the checkpoints that a path names, or that contains the one it names. */
-async function locationOf(path: string): Promise<string> {
-  const { storage } = await checkpoints.placeOf(path);
-  return placeName(storage.location);
 }
 
 function placeName(location: string): string {

@@ -3,10 +3,8 @@ import { describeCollective } from "../../../job/events/index.ts";
 import type { ActorInspection } from "../../../runtime/index.ts";
 
 /**
- * Explains a missed deadline.
- * @param error - the error that ended a run
- * @param inspections - the state of its actors then
- * @returns `error`; for a missed deadline, an error that also says what every actor was doing, and since when
+ * Explains a missed deadline. @param inspections - the state of the run's actors when it ended with `error`
+ * @returns `error`; for a missed deadline, one that also says what every actor was doing, and since when
  */
 export function explainHang(error: unknown, inspections: readonly ActorInspection[]): unknown {
   if (!(error instanceof TroupeError) || error.code !== "ASK_TIMEOUT") return error;

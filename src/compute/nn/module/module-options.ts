@@ -1,4 +1,4 @@
-import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
+import { type NamesOf, refuseUnknown } from "../../../errors/index.ts";
 
 /**
  * Refuses unknown options of a module, which would otherwise silently train another model than intended.
@@ -10,7 +10,5 @@ export function refuseUnknownOptions<Options extends object>(
   given: Options,
   names: NamesOf<Options>,
 ): void {
-  const unknown = unknownNames(given, names);
-  if (unknown === undefined) return;
-  throw new TroupeError("MODULE_ARGUMENT", { where: module.constructor.name, ...unknown });
+  refuseUnknown("MODULE_ARGUMENT", module.constructor.name, given, names);
 }

@@ -1,4 +1,4 @@
-import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
+import { type NamesOf, refuseUnknown, TroupeError } from "../../../errors/index.ts";
 import type { Module } from "../../nn/index.ts";
 import { parseZeroLevel, type ZeroLevel, type ZeroName } from "./zero.ts";
 
@@ -24,15 +24,7 @@ const OPTIONS = Symbol("troupe.block");
  * @throws {TroupeError} `BLOCK_OPTION` for an unknown option, or a value that it cannot take; `ZERO_LEVEL`
  */
 export function block<M extends Module>(module: M, options: BlockOptions): M {
-  const unknown = unknownNames(options, NAMES);
-  if (unknown !== undefined)
-    throw new TroupeError("BLOCK_OPTION", {
-      where: "block",
-      expected: unknown.expected,
-      got: unknown.got,
-      hint: unknown.hint,
-      fields: { option: unknown.got },
-    });
+  refuseUnknown("BLOCK_OPTION", "block", options, NAMES);
   const { zero, recompute } = options;
   const checked: CheckedOptions = {
     ...(zero !== undefined && { zero: parseZeroLevel(zero) }),
@@ -56,14 +48,10 @@ export function blockOptionsOf(module: Module): CheckedOptions {
 function checkRecompute(given: Recompute): Recompute {
   const isNames = Array.isArray(given) && given.every((name) => typeof name === "string");
   if (typeof given === "boolean" || isNames) return given;
-  throw optionError("recompute", "true, false or names of the block's modules", given);
-}
-
-function optionError(option: string, expected: string, got: unknown): TroupeError {
-  return new TroupeError("BLOCK_OPTION", {
+  throw new TroupeError("BLOCK_OPTION", {
     where: "block",
-    expected: `${option} to be ${expected}`,
-    got: JSON.stringify(got) ?? String(got),
-    fields: { option, got },
+    expected: "recompute to be true, false or names of the block's modules",
+    got: JSON.stringify(given) ?? String(given),
+    fields: { option: "recompute", got: given },
   });
 }

@@ -3,7 +3,7 @@
 import { Actors, whatItDoes } from "./actors.js";
 import { Charts } from "./charts.js";
 import { duration } from "./figures.js";
-import { byId, setText, showCheckpoints, showIncidents, showRun, showSample } from "./panels.js";
+import { byId, setText, showCheckpoints, showIncidents, showJudged, showRun, showSample } from "./panels.js";
 import { listen } from "./stream.js";
 import { replaceEnd } from "./tables.js";
 
@@ -16,6 +16,7 @@ const tables = {
   steps: /** @type {Columns} */ ({}),
   evaluations: /** @type {Columns} */ ({}),
   memory: /** @type {Columns} */ ({}),
+  rollouts: /** @type {Columns} */ ({}),
 };
 /** @type {RunPart | undefined} */
 let run;
@@ -35,7 +36,7 @@ const actors = new Actors();
 /** @param {Frame} frame */
 function hearFrame(frame) {
   aheadMs = frame.timeMs - Date.now();
-  for (const name of /** @type {const} */ (["steps", "evaluations", "memory"])) {
+  for (const name of /** @type {const} */ (["steps", "evaluations", "memory", "rollouts"])) {
     const change = frame[name];
     if (change !== undefined) replaceEnd(tables[name], change);
   }
@@ -43,6 +44,7 @@ function hearFrame(frame) {
   checkpoints = frame.checkpoints ?? checkpoints;
   if (frame.actors !== undefined) actors.called(frame.actors);
   if (frame.sample !== undefined) showSample(frame.sample);
+  if (frame.judged !== undefined) showJudged(frame.judged);
   if (frame.incidents !== undefined) {
     incidents = frame.incidents;
     showIncidents(incidents);

@@ -15,6 +15,7 @@ import { bytes, count, loss, milliseconds, percent, significant } from "./figure
  * @property {Columns} steps
  * @property {Columns} evaluations
  * @property {Columns} memory
+ * @property {Columns} rollouts
  */
 
 /**
@@ -72,10 +73,28 @@ export const chartSpecs = [
     { label: "each step", colour: "green", look: "faint", values: column("steps", "overlap") },
   ] },
   { id: "memory", title: "Memory in tensors", table: "memory", format: bytes, fromZero: true, series: kindsOf },
+  rolloutChart("reward", "Reward", "meanReward", significant),
+  rolloutChart("length", "Tokens of a text", "meanTokens", significant),
+  rolloutChart("kl", "Divergence from the reference", "klNats", loss, "nats"),
+  rolloutChart("staleness", "Staleness", "staleness", significant, "rounds"),
   { id: "named-losses", title: "Named losses", unit: () => "nats", table: "steps", format: loss, isRare: true,
     series: (tables) => named(tables, "loss") },
   { id: "metrics", title: "Metrics", table: "steps", format: significant, isRare: true, series: (tables) => named(tables, "metric") },
 ];
+
+/**
+ * @param {string} id
+ * @param {string} title
+ * @param {string} name of the column
+ * @param {ChartSpec["format"]} format
+ * @param {string} [unit]
+ * @returns {ChartSpec}
+ */
+function rolloutChart(id, title, name, format, unit = "") {
+  const line = /** @type {const} */ ("line");
+  const series = () => [{ label: title, colour: "purple", look: line, values: column("rollouts", name) }];
+  return { id, title, unit: () => unit, table: "rollouts", format, isRare: true, series };
+}
 
 /** A layer for each kind of memory. @param {Tables} tables @returns {readonly Series[]} */
 function kindsOf({ memory }) {

@@ -1,5 +1,5 @@
 /** @import { CheckpointPart, CheckpointsPart, Frame, Incident, RunPart } from "../frame.ts" */
-import { bytes, count, duration, integer, loss, milliseconds } from "./figures.js";
+import { bytes, count, duration, integer, loss, milliseconds, significant } from "./figures.js";
 
 /** An element of the page. @param {string} id @returns {HTMLElement} */
 export function byId(id) {
@@ -156,6 +156,27 @@ export function showSample(sample) {
   byId("sample").hidden = !sample;
   setText("sample-step", sample ? `after step ${integer(sample.step)}` : "");
   setText("sample-text", sample?.text ?? "");
+}
+
+/** @param {Frame["judged"]} judged */
+export function showJudged(judged) {
+  byId("judged").hidden = !judged;
+  setText("judged-round", judged ? `round ${integer(judged.round)}` : "");
+  byId("judged-list").replaceChildren(
+    ...(judged?.texts ?? []).map(({ prompt, text, reward }) => {
+      const entry = document.createElement("li");
+      const mark = document.createElement("data");
+      mark.value = String(reward);
+      mark.textContent = significant(reward);
+      const [asked, written] = [document.createElement("span"), document.createElement("b")];
+      asked.textContent = prompt;
+      written.textContent = text;
+      const said = document.createElement("p");
+      said.append(asked, written);
+      entry.append(mark, said);
+      return entry;
+    }),
+  );
 }
 
 /** Leaves equal text untouched: a user may be selecting it, or a screen reader reading it. @param {string} id @param {string} text */

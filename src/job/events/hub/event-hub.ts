@@ -1,7 +1,7 @@
 import { Observable } from "rxjs/internal/Observable";
 import { filter } from "rxjs/internal/operators/filter";
 import { Subject } from "rxjs/internal/Subject";
-import { TroupeError, unknownNames } from "../../../errors/index.ts";
+import { refuseUnknown, TroupeError } from "../../../errors/index.ts";
 import { reportError } from "../error-report.ts";
 import { type EventKind, schemaVersion, type TroupeEvent, type TroupeEventBody } from "../event.ts";
 import type { SubscriberFailed } from "../kinds/delivery.ts";
@@ -85,8 +85,7 @@ export class EventHub {
   }
 
   /**
-   * Adds a sink, which receives every event from now on; the hub closes it with itself.
-   * @returns removes the sink again, without closing it
+   * Adds a sink for every event from now on; the hub closes it with itself. @returns removes it again, without closing it
    * @throws {TroupeError} `OPTION` for an object without `write` or `close`
    */
   addSink(sink: EventSink): () => void {
@@ -103,8 +102,7 @@ export class EventHub {
 
   /** Returns the events as an async iterator, starting with the latest ones. @throws {TroupeError} `OPTION` */
   events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
-    const unknown = unknownNames(options, { kinds: true, sample: true, buffer: true });
-    if (unknown !== undefined) throw new TroupeError("OPTION", { where: "events", ...unknown });
+    refuseUnknown("OPTION", "events", options, { kinds: true, sample: true, buffer: true });
     const { buffer = 1024 } = options;
     const meaning = "the number of events held for a slow reader";
     if (!Number.isSafeInteger(buffer) || buffer < 1)

@@ -106,12 +106,9 @@ export class GuardedSink {
   #holdUntil(ready: Promise<void>): void {
     this.#busy = ready.then(() => {
       this.#busy = undefined;
-      if (!this.#isClosing) this.#passOn();
+      while (!this.#isClosing && this.#busy === undefined && this.#queue.length > 0)
+        this.#call(this.#queue.shift() as TroupeEvent);
     });
-  }
-
-  #passOn(): void {
-    while (this.#busy === undefined && this.#queue.length > 0) this.#call(this.#queue.shift() as TroupeEvent);
   }
 
   /** Delivers all waiting events at the end, without regard to its share of the thread, until closing's time is over. */

@@ -5,6 +5,7 @@ export type StepEvent =
   | BlockRecorded
   | BlockUnrecorded
   | LossesUnweighed
+  | RolloutsJudged
   | TextGenerated
   | AnomalyDetected
   | MemoryMeasured
@@ -129,6 +130,33 @@ export interface TextGenerated {
   readonly kind: "text.generated";
   readonly step: number;
   readonly text: string;
+}
+
+/** The script of a live model has told what it learns from, by `report`: texts that the model wrote, and how good they are. */
+export interface RolloutsJudged {
+  readonly kind: "rollouts.judged";
+  /** Updates called before. */
+  readonly step: number;
+  /** Number of the round, from 0. */
+  readonly round: number;
+  /** Rounds trained on between the parameters that wrote the texts and those that learn from them. */
+  readonly staleness: number;
+  readonly numTexts: number;
+  readonly meanReward: number;
+  /** Mean number of tokens written. */
+  readonly meanTokens: number;
+  /** Divergence from the reference, as the script computes it. */
+  readonly klNats?: number;
+  /** The first of the texts, cut to 2,000 characters. */
+  readonly texts: readonly JudgedText[];
+}
+
+/** A text and its reward. */
+export interface JudgedText {
+  /** Empty if the script does not give it. */
+  readonly prompt: string;
+  readonly text: string;
+  readonly reward: number;
 }
 
 /** A measured value was outside its limit; the event says what was done. */

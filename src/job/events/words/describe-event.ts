@@ -41,6 +41,12 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
       return bad(
         `no loss of step ${event.step} uses ${listNames(event.names)}: forward does not call the modules that have them`,
       );
+    case "rollouts.judged": {
+      const kl = event.klNats === undefined ? "" : `, KL ${formatMeasure(event.klNats)} nats`;
+      return plain(
+        `round ${event.round}: reward ${formatMeasure(event.meanReward)} over ${event.numTexts} texts of ${formatMeasure(event.meanTokens)} tokens${kl}`,
+      );
+    }
     case "text.generated":
       return plain(`text after step ${event.step}:\n${event.text}`);
     case "checkpoint.skipped":

@@ -29,13 +29,7 @@ export abstract class TensorFile implements AsyncDisposable {
   entry(name: string): TensorEntry {
     const entry = this.tensors.get(name);
     if (entry !== undefined) return entry;
-    throw new TroupeError("SAFETENSORS_TENSOR", {
-      where: this.#format,
-      expected: `tensor ${JSON.stringify(name)} in ${this.path}`,
-      got: `${this.tensors.size} others`,
-      hint: `${[...this.tensors.keys()].slice(0, 3).join(", ")}, ...`,
-      fields: { path: this.path, tensor: name },
-    });
+    throw noTensor(this.#format, this.path, name, [...this.tensors.keys()]);
   }
 
   /**
@@ -110,4 +104,15 @@ export abstract class TensorFile implements AsyncDisposable {
       fields: { path: this.path, tensor: name, expectedBytes, gotBytes },
     });
   }
+}
+
+/** The error for a name that is not among a file's or a folder's tensors. */
+export function noTensor(where: string, path: string, name: string, names: readonly string[]): TroupeError {
+  return new TroupeError("SAFETENSORS_TENSOR", {
+    where,
+    expected: `tensor ${JSON.stringify(name)} in ${path}`,
+    got: `${names.length} others`,
+    hint: `${names.slice(0, 3).join(", ")}, ...`,
+    fields: { path, tensor: name },
+  });
 }

@@ -1,5 +1,5 @@
 import type { TroupeError } from "../../../errors/index.ts";
-import { type Bytes, layInto } from "../storage/bytes.ts";
+import { layInto } from "../storage/bytes.ts";
 import type { FileSums, ReadHow, StoredFile, StoredFolder } from "../storage/storage.ts";
 import { placeOf } from "./open-checkpoint.ts";
 
@@ -46,64 +46,53 @@ export async function readForOthers(asked: RelayedRead): Promise<RelayedBytes> {
 /** Sends a request to an actor that has files of the checkpoint. */
 export type Relay = (asked: RelayedRead) => Promise<RelayedBytes>;
 
-/** A checkpoint's folder on other hosts, possibly in parts on several, read through actors there. */
-export class RelayedFolder implements StoredFolder {
-  readonly name: string;
-  readonly path: string;
-  readonly #relays: readonly Relay[];
-
-  /** @param relays - actors that may have its files: each is asked for a file that those before it lack */
-  constructor(path: string, relays: readonly Relay[]) {
-    this.path = path;
-    this.name = path.slice(path.lastIndexOf("/") + 1);
-    this.#relays = relays;
-  }
-
-  async openFile(name: string): Promise<StoredFile> {
-    let missing: unknown;
-    for (const relay of this.#relays) {
-      const read = (stretches: readonly number[], how: ReadHow) =>
-        relay({ path: this.path, file: name, stretches, sums: how.sums, what: how.what });
-      try {
-        const { fileBytes } = await read([], { what: name });
-        return new RelayedFile(`${this.path}/${name}`, fileBytes, read);
-      } catch (error) {
-        if ((error as TroupeError).code !== "FILE_READ") throw error;
-        missing ??= error;
+/**
+ * A checkpoint's folder on other hosts, possibly in parts on several, read through actors there.
+ * @param relays - actors that may have its files: each is asked for a file that those before it lack
+ */
+export function relayedFolder(path: string, relays: readonly Relay[]): StoredFolder {
+  return {
+    path,
+    name: path.slice(path.lastIndexOf("/") + 1),
+    async openFile(file) {
+      let missing: unknown;
+      for (const relay of relays) {
+        const read = (stretches: readonly number[], { sums, what }: ReadHow) =>
+          relay({ path, file, stretches, sums, what });
+        try {
+          const { fileBytes } = await read([], { what: file });
+          return relayedFile(`${path}/${file}`, fileBytes, read);
+        } catch (error) {
+          if ((error as TroupeError).code !== "FILE_READ") throw error;
+          missing ??= error;
+        }
       }
-    }
-    throw missing;
-  }
+      throw missing;
+    },
+  };
 }
 
-class RelayedFile implements StoredFile {
-  readonly path: string;
-  readonly sizeBytes: number;
-  readonly #read: (stretches: readonly number[], how: ReadHow) => Promise<RelayedBytes>;
-
-  constructor(
-    path: string,
-    sizeBytes: number,
-    read: (stretches: readonly number[], how: ReadHow) => Promise<RelayedBytes>,
-  ) {
-    this.path = path;
-    this.sizeBytes = sizeBytes;
-    this.#read = read;
-  }
-
-  async read(stretches: Float64Array, into: Bytes, how: ReadHow): Promise<number> {
-    const wanted: number[] = [];
-    for (let at = 0; at < stretches.length; at += 3)
-      wanted.push(stretches[at] as number, stretches[at + 2] as number);
-    const { bytes, readBytes } = await this.#read(wanted, how);
-    let from = 0;
-    for (let at = 0; at < stretches.length; at += 3) {
-      const size = stretches[at + 2] as number;
-      layInto(bytes.subarray(from, from + size), into, stretches[at + 1] as number);
-      from += size;
-    }
-    return readBytes;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {}
+function relayedFile(
+  path: string,
+  sizeBytes: number,
+  read: (stretches: readonly number[], how: ReadHow) => Promise<RelayedBytes>,
+): StoredFile {
+  return {
+    path,
+    sizeBytes,
+    async read(stretches, into, how) {
+      const wanted: number[] = [];
+      for (let at = 0; at < stretches.length; at += 3)
+        wanted.push(stretches[at] as number, stretches[at + 2] as number);
+      const { bytes, readBytes } = await read(wanted, how);
+      let from = 0;
+      for (let at = 0; at < stretches.length; at += 3) {
+        const size = stretches[at + 2] as number;
+        layInto(bytes.subarray(from, from + size), into, stretches[at + 1] as number);
+        from += size;
+      }
+      return readBytes;
+    },
+    async [Symbol.asyncDispose]() {},
+  };
 }

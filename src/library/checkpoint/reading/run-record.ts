@@ -2,6 +2,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import { manifestName, type TrainerState } from "../format/manifest.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
+import { notOurs } from "../storage/local-folder.ts";
 import type { CheckpointStorage, StorageHolder } from "../storage/storage.ts";
 import { forgetNames } from "./named-states.ts";
 
@@ -120,14 +121,7 @@ export async function takeEmpty(storage: CheckpointStorage, run: RunRecord): Pro
 export async function refuseOthersFiles(storage: CheckpointStorage): Promise<void> {
   for (const name of await storage.list()) {
     if (stepOf(name) === undefined || (await hasManifest(storage, name))) continue;
-    const path = `${storage.location}/${name}`;
-    throw new TroupeError("CHECKPOINT_TAKEN", {
-      where: "checkpoint",
-      expected: `${path} to be a checkpoint, which --overwrite may remove`,
-      got: `one without ${manifestName}`,
-      hint: "move it away: its files may be yours",
-      fields: { path },
-    });
+    throw notOurs(`${storage.location}/${name}`, manifestName, "--overwrite may remove");
   }
 }
 

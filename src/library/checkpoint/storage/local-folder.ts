@@ -13,7 +13,6 @@ import {
   type StorageHolder,
   type StorageLock,
   type StorageOptions,
-  type StoredFile,
   type StoredFolder,
 } from "./storage.ts";
 import { SummedReader, SummedWriter } from "./summed-file.ts";
@@ -89,9 +88,9 @@ export class LocalFolder implements CheckpointStorage {
 
   async open(name: string): Promise<StoredFolder> {
     const path = join(this.location, name);
-    if (await exists(path)) return new OpenFolder(name, path);
+    if (await exists(path)) return openFolder(name, path);
     const aside = (await entriesOf(this.location)).find((entry) => replacedName(entry) === name);
-    return new OpenFolder(name, aside === undefined ? path : join(this.location, aside));
+    return openFolder(name, aside === undefined ? path : join(this.location, aside));
   }
 
   remove(name: string): Promise<void> {
@@ -284,18 +283,8 @@ class FilesDraft implements StorageDraft {
   }
 }
 
-class OpenFolder implements StoredFolder {
-  readonly name: string;
-  readonly path: string;
-
-  constructor(name: string, path: string) {
-    this.name = name;
-    this.path = path;
-  }
-
-  openFile(name: string): Promise<StoredFile> {
-    return SummedReader.open(join(this.path, name));
-  }
+function openFolder(name: string, path: string): StoredFolder {
+  return { name, path, openFile: (file) => SummedReader.open(join(path, file)) };
 }
 
 /** The name that a folder had before it was set aside for a new one; undefined for any other. */
@@ -337,7 +326,7 @@ async function putInPlace(parent: string, ticket: string, name: string, voucher:
   const aside = join(parent, `${replacedPrefix}${name}-${randomUUID()}`);
   const replaces = await exists(place);
   if (replaces && !(await exists(join(place, voucher))) && (await entriesOf(place)).length > 0)
-    throw notOurs(place, voucher);
+    throw notOurs(place, voucher, "a new one replaces");
   // A folder cannot be renamed over one with files, so the old one is set aside first. Readers find it there.
   if (replaces) await rename(place, aside);
   try {
@@ -351,10 +340,15 @@ async function putInPlace(parent: string, ticket: string, name: string, voucher:
   if (replaces) await rm(aside, { recursive: true, force: true });
 }
 
-function notOurs(path: string, voucher: string): TroupeError {
+/**
+ * The error for a folder that is no checkpoint, so that its files may be the user's.
+ * @param voucher - the file that it lacks
+ * @param fate - what would become of a checkpoint
+ */
+export function notOurs(path: string, voucher: string, fate: string): TroupeError {
   return new TroupeError("CHECKPOINT_TAKEN", {
     where: "checkpoint",
-    expected: `${path} to be a checkpoint, which a new one replaces`,
+    expected: `${path} to be a checkpoint, which ${fate}`,
     got: `one without ${voucher}`,
     hint: "move it away: its files may be yours",
     fields: { path },

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
+import { type NamesOf, optionErrors, refuseUnknown, TroupeError } from "../../../errors/index.ts";
 import { cacheFolder } from "../cache-folder.ts";
 import type { Awaitable, Fingerprint } from "../dataset.ts";
 import type { JsonRecord } from "../formats/index.ts";
-import type { OrderedSamples, SampleOrder } from "../sample-dataset.ts";
+import { isPromise, type OrderedSamples, type SampleOrder } from "../sample-dataset.ts";
 import type { Block, BlockFile, BlockRecords } from "./block.ts";
 import { BlockCache } from "./block-cache.ts";
 import { BlockOrder } from "./block-order.ts";
@@ -289,21 +289,13 @@ class FileRecords<T> implements Records<T> {
   }
 }
 
-function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {
-  return typeof (value as { then?: unknown } | null)?.then === "function";
-}
-
 function checkOptions<T>(options: RecordOptions<T>): void {
-  const refuse = (parts: { expected: string; got: string; hint?: string }) => {
-    throw new TroupeError("DATA_OPTION", { where: "openRecords", ...parts });
-  };
-  const unknown = unknownNames(options, OPTIONS);
-  if (unknown !== undefined) refuse(unknown);
+  refuseUnknown("DATA_OPTION", "openRecords", options, OPTIONS);
+  const wrong = optionErrors("DATA_OPTION", "openRecords");
   const { bad = "refuse", blockBytes = 1, windowBytes = 1, unpackedBytes = 1 } = options;
   if (bad !== "refuse" && bad !== "leave-out")
-    refuse({ expected: 'bad to be "refuse" or "leave-out"', got: JSON.stringify(bad) });
+    throw wrong("bad", '"refuse" or "leave-out"', JSON.stringify(bad));
   for (const [name, value] of Object.entries({ blockBytes, windowBytes, unpackedBytes })) {
-    if (!(Number.isSafeInteger(value) && value >= 1))
-      refuse({ expected: `${name} to be a whole number from 1 on`, got: `${value}` });
+    if (!(Number.isSafeInteger(value) && value >= 1)) throw wrong(name, "a whole number from 1 on", value);
   }
 }

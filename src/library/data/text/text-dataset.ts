@@ -1,5 +1,5 @@
 import { mapFile, ops, type Tensor } from "../../../compute/tensor/index.ts";
-import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
+import { type NamesOf, refuseUnknown } from "../../../errors/index.ts";
 import type { Dataset, DatasetFacts, Fingerprint } from "../dataset.ts";
 import { tensorDType } from "../tokenizers/token-dtype.ts";
 import type { TokenizerSpec } from "../tokenizers/tokenizer.ts";
@@ -39,8 +39,7 @@ const OPTIONS: NamesOf<TextOptions & WindowOptions> = {
  * @throws {TroupeError} `DATA_OPTION` for an unknown option; errors of `prepareText` and `textWindows`
  */
 export async function textDataset(options: TextOptions & WindowOptions): Promise<TextDataset> {
-  const unknown = unknownNames(options, OPTIONS);
-  if (unknown !== undefined) throw new TroupeError("DATA_OPTION", { where: "textDataset", ...unknown });
+  refuseUnknown("DATA_OPTION", "textDataset", options, OPTIONS);
   const prepared = await prepareText(options);
   return windowsOf(prepared, options);
 }

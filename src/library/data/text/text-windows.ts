@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { optionErrors, TroupeError } from "../../../errors/index.ts";
 import { permute } from "../permutation.ts";
 import { philox4x32, wordsOf } from "../philox.ts";
 import type { TokenFile } from "./token-file.ts";
@@ -96,13 +96,7 @@ function uniform(index: number, size: number, seed: number): number {
 }
 
 function checkOptions(length: number, seed: number, order: string, validationFraction: number): void {
-  const refuse = (name: string, expected: string, got: unknown) =>
-    new TroupeError("DATA_OPTION", {
-      where: "data",
-      expected: `${name} to be ${expected}`,
-      got: `${got}`,
-      fields: { [name]: got },
-    });
+  const refuse = optionErrors("DATA_OPTION", "data");
   if (!Number.isSafeInteger(length) || length < 1)
     throw refuse("length", "a whole number of tokens above 0", length);
   if (!Number.isSafeInteger(seed)) throw refuse("seed", "a whole number", seed);

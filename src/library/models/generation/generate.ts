@@ -8,7 +8,7 @@ import { type AdjustText, chooseTokens, penalise, SampleStream } from "./drawing
 import { Ending } from "./ending.ts";
 import { Generator, type WrittenSample } from "./generator.ts";
 import { type GenerateOptions, type Settled, settle } from "./options.ts";
-import { Continuation, Reply, type Seq2SeqModel, type Writer } from "./writer.ts";
+import { Continuation, PagedContinuation, Reply, type Seq2SeqModel, type Writer } from "./writer.ts";
 
 /** A model that generates text: a continuation, or an encoder-decoder's reply. */
 export type GenerativeModel = LanguageModel | Seq2SeqModel;
@@ -82,7 +82,8 @@ export function generateTexts(
     return Array.from({ length: samples * prompts.length }, (_, row) => done(row, [], []));
   return evaluating(model, () => {
     const adjust = adjusting(settled);
-    if (numBeams === 1 && !fields.is_encoder_decoder && canPage(model as LanguageModel)) {
+    const isPaged = !fields.is_encoder_decoder && canPage(model as LanguageModel);
+    if (numBeams === 1 && isPaged) {
       using generator = new Generator(model as LanguageModel, encoded, { options: settled, ending, adjust });
       const texts: WrittenSample[] = [];
       while (!generator.isDone) texts.push(...scope(() => generator.step()));
@@ -93,7 +94,7 @@ export function generateTexts(
     const rows = encoded.flatMap((prompt) => Array.from({ length: samples * numBeams }, () => prompt));
     using writer: Writer = fields.is_encoder_decoder
       ? new Reply(model as Seq2SeqModel, rows, settled)
-      : new Continuation(model as LanguageModel, rows, settled);
+      : new (isPaged ? PagedContinuation : Continuation)(model as LanguageModel, rows, settled);
     if (numBeams === 1)
       return writeRows(writer, settled, ending, adjust).map(([tokens, logProbs], row) =>
         done(row, tokens, logProbs),

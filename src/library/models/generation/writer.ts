@@ -1,4 +1,4 @@
-import { Decoding, type Module } from "../../../compute/nn/index.ts";
+import { Decoding, type Module, type PagedText, Pages } from "../../../compute/nn/index.ts";
 import { hold, noGrad, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import type { LanguageModel, Logits } from "../language-model.ts";
 import type { NamedState } from "../weights.ts";
@@ -122,6 +122,86 @@ export class Continuation implements Writer {
       Array.from({ length: capacity }, (_, place) => Number(place >= this.#longest - length)),
     );
     return hold(() => tensor(rows, { dtype: "bool" }));
+  }
+}
+
+/**
+ * Continues prompts whose keys and values lie in pages: without padding, and rows that continue one text share its pages. Beyond the
+ * model's context the last positions are computed again for each token.
+ */
+export class PagedContinuation implements Writer {
+  readonly begun: readonly (readonly number[])[];
+  readonly #model: LanguageModel;
+  readonly #pages: Pages;
+  /** The text of each row; rows that begin with one prompt share one until their first token. */
+  #kept: PagedText[];
+
+  constructor(
+    model: LanguageModel,
+    prompts: readonly (readonly number[])[],
+    { maxNewTokens }: { readonly maxNewTokens: number },
+  ) {
+    this.begun = prompts;
+    this.#model = model;
+    const longest = Math.max(...prompts.map((prompt) => prompt.length)) + maxNewTokens;
+    this.#pages = new Pages(Math.min(longest, model.maxPositions) * prompts.length);
+    const opened = new Map(prompts.map((prompt) => [prompt, this.#pages.open()]));
+    this.#kept = prompts.map((prompt) => opened.get(prompt) as PagedText);
+  }
+
+  next(texts: readonly (readonly number[])[]): Tensor {
+    const { maxPositions } = this.#model;
+    const firsts = texts.map((text) => Math.max(0, text.length - maxPositions));
+    for (const [row, kept] of this.#kept.entries()) {
+      if ((firsts[row] ?? 0) === 0 || kept.length < maxPositions) continue;
+      this.#pages.release(kept);
+      this.#kept[row] = this.#pages.open();
+    }
+    const rows = new Map(this.#kept.map((kept, row) => [kept, row]));
+    const placed = [...rows]
+      .map(([text, row]) => {
+        const [begin, own] = [text.length, (texts[row] ?? []).slice(firsts[row])];
+        this.#pages.grow(text, own.length - begin);
+        return own.slice(begin).map((id, index) => ({
+          text,
+          position: begin + index,
+          id,
+          isLast: begin + index + 1 === own.length,
+        }));
+      })
+      .flat();
+    const tokens = [...placed.filter(({ isLast }) => !isLast), ...placed.filter(({ isLast }) => isLast)];
+    const order = [...rows.keys()];
+    const places = this.#kept.map((kept) => order.indexOf(kept));
+    const integers = (values: readonly number[]) => tensor(values, { dtype: "int64" });
+    const logits = this.#pages.pass(tokens, () => {
+      const [ids, positionIds] = [tokens.map(({ id }) => id), tokens.map(({ position }) => position)].map(
+        (row) => integers(row).unsqueeze(0),
+      ) as [Tensor, Tensor];
+      const made = this.#model.forward(ids, { positionIds, logitsToKeep: order.length }).logits;
+      return made.select(0, 0).to("float32").indexSelect(0, integers(places));
+    });
+    // From here on each row writes a text of its own.
+    const first = new Set<PagedText>();
+    this.#kept = this.#kept.map((kept) => {
+      if (first.has(kept)) return this.#pages.share(kept, kept.length);
+      first.add(kept);
+      return kept;
+    });
+    return logits;
+  }
+
+  select(rows: readonly number[]): void {
+    const before = this.#kept;
+    this.#kept = rows.map((row) => {
+      const kept = before[row] as PagedText;
+      return this.#pages.share(kept, kept.length);
+    });
+    for (const kept of before) this.#pages.release(kept);
+  }
+
+  [Symbol.dispose](): void {
+    this.#pages[Symbol.dispose]();
   }
 }
 

@@ -1,6 +1,6 @@
 import * as nn from "../../../compute/nn/index.ts";
 import { type Tensor, zeros } from "../../../compute/tensor/index.ts";
-import { type NamesOf, TroupeError, unknownNames } from "../../../errors/index.ts";
+import { type NamesOf, optionErrors, refuseUnknown } from "../../../errors/index.ts";
 import type { ExpertConfig } from "../family.ts";
 import type { LanguageModel, Logits, Loss, TextPlaces, TextRequest, TextTargets } from "../language-model.ts";
 import { checkTokenIds, placesIn, targetsOf } from "../token-ids.ts";
@@ -81,15 +81,10 @@ export class GPT2MoELMHeadModel extends nn.Module implements LanguageModel, nn.T
   constructor(fields: Partial<GPT2Config>, experts: ExpertConfig) {
     super();
     const config = gpt2Config(fields);
-    const unknown = unknownNames(experts, expertNames);
-    if (unknown !== undefined) throw new TroupeError("MODEL_CONFIG", { where: "ExpertConfig", ...unknown });
+    refuseUnknown("MODEL_CONFIG", "ExpertConfig", experts, expertNames);
     const { auxiliaryWeight = 0.01 } = experts;
     if (!(auxiliaryWeight >= 0))
-      throw new TroupeError("MODEL_CONFIG", {
-        where: "ExpertConfig",
-        expected: "auxiliaryWeight to be ≥ 0",
-        got: `${auxiliaryWeight}`,
-      });
+      throw optionErrors("MODEL_CONFIG", "ExpertConfig")("auxiliaryWeight", "≥ 0", auxiliaryWeight);
     const init = nn.normal(0, config.initializer_range);
     this.config = config;
     this.auxiliaryWeight = auxiliaryWeight;

@@ -1,7 +1,7 @@
 import { crossEntropy } from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
 import type { ProblemType } from "../config-fields.ts";
+import { inputError } from "../token-ids.ts";
 
 /**
  * The loss of one prediction per row: a class (cross entropy), several classes at once (binary cross entropies), or numbers (squared
@@ -23,12 +23,12 @@ export function rowLoss(logits: Tensor, labels: Tensor, problemType: ProblemType
         : "multi_label_classification");
   const perRow = problem === "single_label_classification" ? 1 : numClasses;
   if (labels.numel !== numRows * perRow)
-    throw new TroupeError("MODEL_INPUT", {
-      where: "classifier",
-      expected: `labels of [${perRow === 1 ? numRows : `${numRows}, ${perRow}`}] for a ${problem}`,
-      got: `[${labels.shape}]`,
-      fields: { problem, shape: labels.shape },
-    });
+    throw inputError(
+      "classifier",
+      `labels of [${perRow === 1 ? numRows : `${numRows}, ${perRow}`}] for a ${problem}`,
+      `[${labels.shape}]`,
+      { problem, shape: labels.shape },
+    );
   if (problem === "single_label_classification") return crossEntropy(logits, labels.reshape([-1]));
   const numbers = labels.to("float32").reshape(logits.shape);
   const given = logits.to("float32");

@@ -1,6 +1,6 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
+import { inputError } from "../token-ids.ts";
 import type { SpeechConfig, Wav2Vec2Config } from "./config.ts";
 
 // B recordings, N samples, C channels, T frames, D width.
@@ -138,12 +138,7 @@ export function checkSamples(
     1,
   );
   if (ndim === 2 && (shape[1] ?? 0) >= least) return;
-  throw new TroupeError("MODEL_INPUT", {
-    where,
-    expected: `samples of [batch, at least ${least}]`,
-    got: `[${shape}]`,
-    fields: { shape, least },
-  });
+  throw inputError(where, `samples of [batch, at least ${least}]`, `[${shape}]`, { shape, least });
 }
 
 /** Number of frames after the adapter, if any: int64 [B] → int64 [B]. */

@@ -1,8 +1,8 @@
 import { crossEntropy, Dropout, IGNORE_INDEX, Linear } from "../../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../../compute/tensor/index.ts";
-import { TroupeError } from "../../../errors/index.ts";
 import { checkField } from "../config-fields.ts";
 import type { ModelOutputs } from "../task-model.ts";
+import { inputError } from "../token-ids.ts";
 import type { StateNaming } from "../weights.ts";
 import { hasMaskVector, speechNaming, type Wav2Vec2Config } from "./config.ts";
 import { GumbelQuantizer } from "./quantizer.ts";
@@ -89,7 +89,9 @@ export class SpeechForPreTraining extends SpeechWithHead<Wav2Vec2Config> {
       codevectorPerplexity: perplexity,
     };
     if (others === undefined) return outputs;
-    if (masked === undefined) throw unmasked(this.constructor.name);
+    const expected = "maskTimeIndices with sampledNegativeIndices";
+    if (masked === undefined)
+      throw inputError(this.constructor.name, expected, "none", {}, "maskFrames draws both");
     const { contrastive_logits_temperature: temperature, diversity_loss_weight: weight } = this.config;
     const cosines = cosinesWith(states, targets, others).div(temperature); // [B · T, 1 + K]
     const logits = cosines.maskedFill(sameCodes(codes, others), NEVER);
@@ -128,13 +130,4 @@ const SMALLEST_SQUARE = 1e-16;
 function unit(rows: Tensor): Tensor {
   const flat = rows.to("float32").reshape([-1, rows.shape.at(-1) ?? 0]);
   return flat.div(flat.square().sum([1], true).add(SMALLEST_SQUARE).sqrt());
-}
-
-function unmasked(where: string): TroupeError {
-  return new TroupeError("MODEL_INPUT", {
-    where,
-    expected: "maskTimeIndices with sampledNegativeIndices",
-    got: "none",
-    hint: "maskFrames draws both",
-  });
 }

@@ -36,18 +36,15 @@ export function estimateStep(
   }));
   const groups = groupLinks(options.cluster, layout);
   const transferS = pp === 1 ? 0 : 2 * sendSeconds(groups.pp, stages[0]?.costs.boundaryBytes ?? 0);
-  const microBatchS =
-    Math.max(...stages.map(({ share, costs }) => microBatchSeconds(share, costs))) + transferS;
+  const secondsOf = ({ share, costs }: (typeof stages)[number]) =>
+    sum(callsOf(share, costs).map(({ forwardS, backwardS }) => forwardS + backwardS));
+  const microBatchS = Math.max(...stages.map(secondsOf)) + transferS;
   const computeS = microBatchS * accumulation;
   const bubbleS = (microBatchS * (pp - 1)) / chunks;
   const exposedS = Math.max(
     ...stages.map(({ share, costs }) => exposedSeconds(share, costs, groups.dp, layout)),
   );
   return { stepS: computeS + bubbleS + exposedS, computeS, bubbleS, exposedS };
-}
-
-function microBatchSeconds(share: StageShare, costs: StageCosts): number {
-  return sum(callsOf(share, costs).map(({ forwardS, backwardS }) => forwardS + backwardS));
 }
 
 /** The costs of a stage's computation: its calls of blocks, and the model's end. */

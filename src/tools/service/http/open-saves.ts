@@ -25,7 +25,6 @@ export class OpenSaves {
     this.#sweeper.unref();
   }
 
-  /** Steps of the open saves. */
   get steps(): number[] {
     return [...this.#saves.keys()];
   }

@@ -1,6 +1,7 @@
 import type { Gauge, Meter, Span, Tracer } from "@opentelemetry/api";
 import {
-  type EventOf,
+  type ErrorReport,
+  type EventKind,
   type EventSink,
   stampMs,
   type TellTrouble,
@@ -23,6 +24,17 @@ const endpointVariables = [
   "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
   "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
+
+/** The fields of events that are attributes of spans, and of notes in the run's span. */
+const attributes: { readonly [Kind in EventKind]?: readonly string[] } = {
+  "run.started": ["job", "numRanks", "zero", "precision", "seed", "numParameters", "numTrainable", "steps"],
+  "step.finished": ["step", "lossNats", "numSamples", "numTokens", "exposedMs"],
+  "evaluation.finished": ["split", "step", "lossNats"],
+  "checkpoint.saved": ["step", "path", "sizeBytes"],
+  "actor.failed": ["actor"],
+  "actor.restarted": ["actor"],
+  "anomaly.detected": ["anomaly", "step"],
+};
 
 /** Time for a collector to take the last data. */
 const closeMs = 5000;
@@ -82,44 +94,33 @@ class OpenTelemetrySink implements EventSink {
     for (const point of pointsOf(event)) this.#record(point);
     switch (event.kind) {
       case "run.started":
-        this.#begin(event);
+        this.#sinceMs = event.timeMs;
+        this.#run = this.#tracer.startSpan("run", {
+          startTime: event.timeMs,
+          root: true,
+          attributes: attributesOf(event),
+        });
         break;
       case "step.finished":
-        this.#span(event, "step", event.durationMs, {
-          "troupe.step": event.step,
-          "troupe.loss_nats": event.lossNats,
-          "troupe.samples": event.numSamples,
-          ...(event.numTokens === undefined ? {} : { "troupe.tokens": event.numTokens }),
-          "troupe.exposed_ms": event.exposedMs,
-        });
+        this.#span(event, "step", event.durationMs);
         this.#sinceMs = event.timeMs;
         break;
       case "evaluation.finished":
-        this.#span(event, "evaluation", event.timeMs - this.#sinceMs, {
-          "troupe.split": event.split,
-          "troupe.step": event.step,
-          "troupe.loss_nats": event.lossNats,
-        });
+        this.#span(event, "evaluation", event.timeMs - this.#sinceMs);
         this.#sinceMs = event.timeMs;
         break;
       case "checkpoint.saved":
-        this.#span(event, "save", event.durationMs, {
-          "troupe.step": event.step,
-          "troupe.path": event.path,
-          "troupe.size_bytes": event.sizeBytes,
-        });
+        this.#span(event, "save", event.durationMs);
         break;
       case "actor.failed":
-        this.#note(event, { "troupe.actor": event.actor, "exception.message": event.cause.message });
-        break;
-      case "actor.restarted":
-        this.#note(event, { "troupe.actor": event.actor });
+        this.#note(event, event.cause);
         break;
       case "checkpoint.failed":
-        this.#note(event, { "exception.message": event.error.message });
+        this.#note(event, event.error);
         break;
+      case "actor.restarted":
       case "anomaly.detected":
-        this.#note(event, { "troupe.anomaly": event.anomaly, "troupe.step": event.step });
+        this.#note(event);
         break;
       case "run.finished":
         this.#end(event.timeMs);
@@ -142,50 +143,19 @@ class OpenTelemetrySink implements EventSink {
     this.#deliveries.end();
   }
 
-  #begin({
-    timeMs,
-    job,
-    numRanks,
-    zero,
-    precision,
-    seed,
-    numParameters,
-    numTrainable,
-    steps,
-  }: EventOf<"run.started">): void {
-    this.#sinceMs = timeMs;
-    this.#run = this.#tracer.startSpan("run", {
-      startTime: timeMs,
-      root: true,
-      attributes: {
-        "troupe.job": job,
-        "troupe.ranks": numRanks,
-        "troupe.zero": zero,
-        "troupe.precision": precision,
-        "troupe.seed": seed,
-        "troupe.parameters": numParameters,
-        "troupe.trainable_parameters": numTrainable,
-        "troupe.steps": steps,
-      },
-    });
-  }
-
-  #span(
-    { timeMs }: TroupeEvent,
-    name: string,
-    durationMs: number,
-    attributes: Record<string, string | number>,
-  ): void {
+  #span(event: TroupeEvent, name: string, durationMs: number): void {
     if (this.#run === undefined) return;
+    const { timeMs } = event;
     const { ROOT_CONTEXT, trace } = this.#api;
     const startTime = timeMs - durationMs;
     const within = trace.setSpan(ROOT_CONTEXT, this.#run);
     this.#deliveries.begun();
-    this.#tracer.startSpan(name, { startTime, attributes }, within).end(timeMs);
+    this.#tracer.startSpan(name, { startTime, attributes: attributesOf(event) }, within).end(timeMs);
   }
 
-  #note({ kind, timeMs }: TroupeEvent, attributes: Record<string, string | number>): void {
-    this.#run?.addEvent(kind, attributes, timeMs);
+  #note(event: TroupeEvent, error?: ErrorReport): void {
+    const failed = error && { "exception.message": error.message };
+    this.#run?.addEvent(event.kind, { ...attributesOf(event), ...failed }, event.timeMs);
   }
 
   #end(timeMs: number): void {
@@ -204,4 +174,16 @@ class OpenTelemetrySink implements EventSink {
     }
     if (Number.isFinite(value)) gauge.record(value, rank === undefined ? {} : { rank });
   }
+}
+
+/** An event's attributes, by the names of its fields: `troupe.loss_nats` for `lossNats`, `troupe.ranks` for `numRanks`. */
+function attributesOf(event: TroupeEvent): Record<string, string | number> {
+  const values = event as unknown as Readonly<Record<string, string | number | undefined>>;
+  const named = (attributes[event.kind] ?? []).flatMap((field): [string, string | number][] => {
+    const plain = field === "numTrainable" ? "trainableParameters" : field.replace(/^num/, "");
+    const words = plain.match(/[A-Z]?[a-z]+/g) ?? [];
+    const value = values[field];
+    return value === undefined ? [] : [[`troupe.${words.join("_").toLowerCase()}`, value]];
+  });
+  return Object.fromEntries(named);
 }

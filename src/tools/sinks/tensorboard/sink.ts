@@ -2,7 +2,6 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import {
   BoundedWriter,
-  type EventOf,
   type EventSink,
   fileWriteMs,
   RecordFile,
@@ -12,6 +11,7 @@ import {
 } from "../../../job/events/index.ts";
 import type { Bytes } from "../../../library/protobuf.ts";
 import { type Point, pointsOf } from "../curves.ts";
+import { type Settings, settingsOf } from "../settings.ts";
 import {
   histogramValue,
   KnownScalar,
@@ -115,21 +115,6 @@ class TensorBoardSink implements EventSink {
     }
     return known.at(value);
   }
-}
-
-type Settings = Readonly<Record<string, string | number | boolean>>;
-
-/** Settings to compare runs by: the run's options and the job's settings. */
-function settingsOf(run: EventOf<"run.started">): Settings {
-  const { job, numRanks, mesh, zero, placement, precision, seed } = run;
-  const { numParameters, numTrainable, firstStep, steps } = run;
-  const model = { numParameters, numTrainable };
-  const own = { job, numRanks, ...mesh, zero, placement, precision, seed, ...model, firstStep, steps };
-  const ofJob = Object.entries(run.jobSettings).map(([name, value]) => [
-    name in own ? `job.${name}` : name,
-    value,
-  ]);
-  return { ...own, ...Object.fromEntries(ofJob) };
 }
 
 function tableOf(settings: Settings): string {

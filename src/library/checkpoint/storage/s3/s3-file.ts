@@ -1,5 +1,5 @@
 import { TroupeError } from "../../../../errors/index.ts";
-import { type S3Connection, s3Failure } from "../../../s3-client.ts";
+import { request, type S3Connection } from "../../../s3-client.ts";
 import { type Bytes, layInto } from "../bytes.ts";
 import type { FileSums, ReadHow, StoredFile } from "../storage.ts";
 import { crc32c } from "../summed-file.ts";
@@ -34,13 +34,10 @@ export class S3File implements StoredFile {
 
   /** Opens an object. @throws {TroupeError} `S3_FAILED` where it does not exist or cannot be read */
   static async open(connection: S3Connection, key: string): Promise<S3File> {
-    const { client, sdk, bucket } = connection;
-    try {
-      const head = await client.send(new sdk.HeadObjectCommand({ Bucket: bucket, Key: key }));
-      return new S3File(connection, key, head.ContentLength ?? 0, head.ETag);
-    } catch (cause) {
-      throw s3Failure("find", `s3://${bucket}/${key}`, cause);
-    }
+    const head = await request(connection, "find", key, (client, sdk, object) =>
+      client.send(new sdk.HeadObjectCommand(object)),
+    );
+    return new S3File(connection, key, head.ContentLength ?? 0, head.ETag);
   }
 
   async read(stretches: Float64Array, into: Bytes, how: ReadHow): Promise<number> {
@@ -82,20 +79,12 @@ export class S3File implements StoredFile {
   }
 
   async #range(begin: number, end: number): Promise<Uint8Array> {
-    const { client, sdk, bucket } = this.#connection;
     if (begin === end) return new Uint8Array(0);
-    try {
-      const range = {
-        Range: `bytes=${begin}-${end - 1}`,
-        ...(this.#etag === undefined ? {} : { IfMatch: this.#etag }),
-      };
-      const answer = await client.send(
-        new sdk.GetObjectCommand({ Bucket: bucket, Key: this.#key, ...range }),
-      );
-      return (await answer.Body?.transformToByteArray()) ?? new Uint8Array(0);
-    } catch (cause) {
-      throw s3Failure("read", this.path, cause);
-    }
+    const range = { Range: `bytes=${begin}-${end - 1}`, IfMatch: this.#etag };
+    return request(this.#connection, "read", this.#key, async (client, sdk, object) => {
+      const { Body } = await client.send(new sdk.GetObjectCommand({ ...object, ...range }));
+      return (await Body?.transformToByteArray()) ?? new Uint8Array(0);
+    });
   }
 }
 

@@ -1,32 +1,29 @@
-import { isAbsent, type S3Connection, s3Failure } from "../../../s3-client.ts";
+import { isAbsent, request, type S3Connection, s3Failure } from "../../../s3-client.ts";
+
+/** A larger object is no text of ours, whatever its key. */
+export const maxTextBytes = 1 << 16;
 
 /** Lists the keys that begin with `prefix`. @throws {TroupeError} `S3_FAILED` */
-export async function listKeys(connection: S3Connection, prefix: string): Promise<string[]> {
-  const { client, sdk, bucket } = connection;
-  const keys: string[] = [];
-  try {
-    for await (const page of sdk.paginateListObjectsV2({ client }, { Bucket: bucket, Prefix: prefix })) {
+export function listKeys(connection: S3Connection, prefix: string): Promise<string[]> {
+  return request(connection, "list", prefix, async (client, sdk, { Bucket }) => {
+    const keys: string[] = [];
+    for await (const page of sdk.paginateListObjectsV2({ client }, { Bucket, Prefix: prefix })) {
       for (const { Key } of page.Contents ?? []) if (Key !== undefined) keys.push(Key);
     }
     return keys;
-  } catch (cause) {
-    throw s3Failure("list", `s3://${bucket}/${prefix}`, cause);
-  }
+  });
 }
 
 /** Lists the parts of keys between `prefix` and the next slash. @throws {TroupeError} `S3_FAILED` */
-export async function listFolders(connection: S3Connection, prefix: string): Promise<string[]> {
-  const { client, sdk, bucket } = connection;
-  const folders: string[] = [];
-  const query = { Bucket: bucket, Prefix: prefix, Delimiter: "/" };
-  try {
+export function listFolders(connection: S3Connection, prefix: string): Promise<string[]> {
+  return request(connection, "list", prefix, async (client, sdk, { Bucket }) => {
+    const folders: string[] = [];
+    const query = { Bucket, Prefix: prefix, Delimiter: "/" };
     for await (const page of sdk.paginateListObjectsV2({ client }, query)) {
       for (const { Prefix = "" } of page.CommonPrefixes ?? []) folders.push(Prefix.slice(prefix.length, -1));
     }
     return folders.filter((name) => name !== "");
-  } catch (cause) {
-    throw s3Failure("list", `s3://${bucket}/${prefix}`, cause);
-  }
+  });
 }
 
 /** Removes objects; missing ones are no error. @throws {TroupeError} `S3_FAILED` */
@@ -43,24 +40,28 @@ export async function removeKeys(connection: S3Connection, keys: readonly string
 
 /** Reads a word from a small object; undefined where it does not exist. @throws {TroupeError} `S3_FAILED` */
 export async function readWord(connection: S3Connection, key: string): Promise<string | undefined> {
-  return (await readText(connection, key, 256))?.trim() || undefined;
+  return (await readTagged(connection, key, 256))?.text?.trim() || undefined;
 }
 
-/** Reads the beginning of an object as text; undefined where it does not exist. @throws {TroupeError} `S3_FAILED` */
-export async function readText(
-  { client, sdk, bucket }: S3Connection,
+/**
+ * Reads the beginning of an object as text, with its tag, which changes with every write; undefined where it does not exist.
+ * @throws {TroupeError} `S3_FAILED`
+ */
+export function readTagged(
+  connection: S3Connection,
   key: string,
   maxBytes: number,
-): Promise<string | undefined> {
-  try {
-    const { Body } = await client.send(
-      new sdk.GetObjectCommand({ Bucket: bucket, Key: key, Range: `bytes=0-${maxBytes - 1}` }),
-    );
-    return await Body?.transformToString();
-  } catch (cause) {
-    if (isAbsent(cause)) return undefined;
-    throw s3Failure("read", `s3://${bucket}/${key}`, cause);
-  }
+): Promise<{ readonly text: string | undefined; readonly tag: string | undefined } | undefined> {
+  return request(connection, "read", key, async (client, sdk, object) => {
+    const get = new sdk.GetObjectCommand({ ...object, Range: `bytes=0-${maxBytes - 1}` });
+    try {
+      const { Body, ETag } = await client.send(get);
+      return { text: await Body?.transformToString(), tag: ETag };
+    } catch (cause) {
+      if (isAbsent(cause)) return undefined;
+      throw cause;
+    }
+  });
 }
 
 /**

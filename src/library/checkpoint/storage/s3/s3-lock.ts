@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as after } from "node:timers/promises";
 import { hasEnded } from "../../../../runtime/process-mark.ts";
-import { isAbsent, type S3Connection, s3Failure } from "../../../s3-client.ts";
+import { type S3Connection, s3Failure } from "../../../s3-client.ts";
 import { holderNow, locked, parseHolder } from "../folder-lock.ts";
 import { moved } from "../held-folder.ts";
 import type { StorageHolder, StorageLock } from "../storage.ts";
-import { removeKeys } from "./s3-keys.ts";
+import { maxTextBytes, readTagged, removeKeys } from "./s3-keys.ts";
 
 const lockKey = ".lock";
 /** How often a holder rewrites its object to show that it lives. */
@@ -93,15 +93,9 @@ async function isHeld(connection: S3Connection, seen: Seen): Promise<boolean> {
   return false;
 }
 
-async function read({ client, sdk, bucket, prefix }: S3Connection): Promise<Seen | undefined> {
-  const key = `${prefix}${lockKey}`;
-  try {
-    const { Body, ETag } = await client.send(new sdk.GetObjectCommand({ Bucket: bucket, Key: key }));
-    return { tag: ETag, holder: parseHolder((await Body?.transformToString()) ?? "") };
-  } catch (cause) {
-    if (isAbsent(cause)) return undefined;
-    throw s3Failure("read", `s3://${bucket}/${key}`, cause);
-  }
+async function read(connection: S3Connection): Promise<Seen | undefined> {
+  const there = await readTagged(connection, `${connection.prefix}${lockKey}`, maxTextBytes);
+  return there && { tag: there.tag, holder: parseHolder(there.text ?? "") };
 }
 
 /** Writes the lock's object and returns its new tag; "taken" where another process was faster. */

@@ -1,6 +1,6 @@
 import type { CompletedPart } from "@aws-sdk/client-s3";
 import { scope, Tensor } from "../../../../compute/tensor/index.ts";
-import { type S3Connection, s3Failure } from "../../../s3-client.ts";
+import { request, type S3Connection, s3Failure } from "../../../s3-client.ts";
 import { type Bytes, sizeOf } from "../bytes.ts";
 import type { FileSink, FileSums } from "../storage.ts";
 import { CHUNK_BYTES, crc32c } from "../summed-file.ts";
@@ -118,25 +118,21 @@ export class S3Sink implements FileSink {
   }
 
   async #begin(): Promise<string> {
-    const { client, sdk, bucket } = this.#connection;
-    try {
-      const object = { Bucket: bucket, Key: this.#key, ChecksumAlgorithm: sdk.ChecksumAlgorithm.CRC32C };
-      return (await client.send(new sdk.CreateMultipartUploadCommand(object))).UploadId as string;
-    } catch (cause) {
-      throw s3Failure("write", this.#path, cause);
-    }
+    const { UploadId } = await request(this.#connection, "write", this.#key, (client, sdk, object) =>
+      client.send(new sdk.CreateMultipartUploadCommand({ ...object, ChecksumAlgorithm: "CRC32C" })),
+    );
+    return UploadId as string;
   }
 
   async #complete(uploadId: string): Promise<void> {
-    const { client, sdk, bucket } = this.#connection;
     if (this.#partFilled > 0) await this.#sendPart();
     await Promise.all(this.#underWay);
     if (this.#failure !== undefined) throw s3Failure("write", this.#path, this.#failure);
     const parts = this.#done.toSorted((a, b) => (a.PartNumber ?? 0) - (b.PartNumber ?? 0));
-    const upload = { Bucket: bucket, Key: this.#key, UploadId: uploadId, MultipartUpload: { Parts: parts } };
-    await client.send(new sdk.CompleteMultipartUploadCommand(upload)).catch((cause: unknown) => {
-      throw s3Failure("write", this.#path, cause);
-    });
+    const upload = { UploadId: uploadId, MultipartUpload: { Parts: parts } };
+    await request(this.#connection, "write", this.#key, (client, sdk, object) =>
+      client.send(new sdk.CompleteMultipartUploadCommand({ ...object, ...upload })),
+    );
   }
 
   async #putWhole(): Promise<void> {
@@ -149,15 +145,11 @@ export class S3Sink implements FileSink {
 }
 
 /** Writes a small object with a checksum that the store verifies. @throws {TroupeError} `S3_FAILED` */
-export async function putObject(
-  { client, sdk, bucket }: S3Connection,
-  key: string,
-  bytes: Uint8Array,
-): Promise<void> {
-  const object = { Bucket: bucket, Key: key, Body: bytes, ChecksumCRC32C: base64(crc32c(bytes)) };
-  await client.send(new sdk.PutObjectCommand(object)).catch((cause: unknown) => {
-    throw s3Failure("write", `s3://${bucket}/${key}`, cause);
-  });
+export async function putObject(connection: S3Connection, key: string, bytes: Uint8Array): Promise<void> {
+  const content = { Body: bytes, ChecksumCRC32C: base64(crc32c(bytes)) };
+  await request(connection, "write", key, (client, sdk, object) =>
+    client.send(new sdk.PutObjectCommand({ ...object, ...content })),
+  );
 }
 
 /** Bytes `begin` to `end`; a copy if they are in a tensor. */

@@ -6,17 +6,21 @@ import type {
   StorageHolder,
   StorageLock,
   StorageOptions,
-  StoredFile,
   StoredFolder,
 } from "../storage.ts";
 import { commitKey, isDraftName, latestKey, S3Draft } from "./s3-draft.ts";
 import { S3File } from "./s3-file.ts";
-import { abortUploads, listFolders, listKeys, readText, readWord, removeKeys } from "./s3-keys.ts";
+import {
+  abortUploads,
+  listFolders,
+  listKeys,
+  maxTextBytes,
+  readTagged,
+  readWord,
+  removeKeys,
+} from "./s3-keys.ts";
 import { S3Lock } from "./s3-lock.ts";
 import { putObject } from "./s3-sink.ts";
-
-/** A larger object is no text of ours, whatever its key. */
-const maxTextBytes = 1 << 16;
 
 /**
  * Checkpoints in a bucket of an S3-compatible store. An object store has no rename and needs none: one object, written last,
@@ -56,12 +60,12 @@ export class S3Storage implements CheckpointStorage {
   }
 
   async begin(name: string): Promise<StorageDraft> {
-    await this.#ask();
-    return new S3Draft(this.#connection, name, this.#ask, await this.#committed(name));
+    await this.ask();
+    return new S3Draft(this.#connection, name, this.ask, await this.#committed(name));
   }
 
   async join(name: string, ticket: string): Promise<StorageDraft> {
-    return new S3Draft(this.#connection, name, this.#ask, undefined, ticket);
+    return new S3Draft(this.#connection, name, this.ask, undefined, ticket);
   }
 
   beside(name: string): Promise<StorageDraft> {
@@ -70,24 +74,32 @@ export class S3Storage implements CheckpointStorage {
 
   async open(name: string): Promise<StoredFolder> {
     const draft = await this.#committed(name);
-    const path = `${this.location}/${name}`;
-    return new S3Folder(
+    const key = this.#key(draft === undefined ? name : `${name}/${draft}`);
+    return {
       name,
-      path,
-      this.#connection,
-      this.#key(draft === undefined ? name : `${name}/${draft}`),
-    );
+      path: `${this.location}/${name}`,
+      openFile: async (file) => {
+        if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(file))
+          return S3File.open(this.#connection, `${key}/${file}`);
+        throw new TroupeError("FILE_READ", {
+          where: "s3",
+          expected: "a plain file name",
+          got: JSON.stringify(file),
+          hint: "the folder is foreign",
+        });
+      },
+    };
   }
 
   async remove(name: string): Promise<void> {
-    await this.#ask();
+    await this.ask();
     // Hides all of it first: no reader finds half of it.
     await removeKeys(this.#connection, [this.#key(`${name}/${commitKey}`)]);
     await removeKeys(this.#connection, await listKeys(this.#connection, this.#key(`${name}/`)));
   }
 
   async sweep(): Promise<void> {
-    await this.#ask();
+    await this.ask();
     await abortUploads(this.#connection);
     const { prefix } = this.#connection;
     const parts = (key: string) => key.slice(prefix.length).split("/");
@@ -115,27 +127,23 @@ export class S3Storage implements CheckpointStorage {
     };
   }
 
-  ask(): Promise<void> {
-    return this.#ask();
-  }
+  /** Checks that the lock, if there is one, is still this writer's. Called before every change. */
+  readonly ask = async (): Promise<void> => {
+    if (this.#hold !== undefined) await S3Lock.ask(this.#connection, this.location, this.#hold);
+  };
 
   holder(): Promise<StorageHolder | undefined> {
     return S3Lock.holder(this.#connection);
   }
 
   async readText(name: string): Promise<string | undefined> {
-    return readText(this.#connection, this.#key(name), maxTextBytes);
+    return (await readTagged(this.#connection, this.#key(name), maxTextBytes))?.text;
   }
 
   async writeText(name: string, text: string): Promise<void> {
-    await this.#ask();
+    await this.ask();
     await putObject(this.#connection, this.#key(name), Buffer.from(text));
   }
-
-  /** Checks that the lock, if there is one, is still this writer's. Called before every change. */
-  readonly #ask = async (): Promise<void> => {
-    if (this.#hold !== undefined) await S3Lock.ask(this.#connection, this.location, this.#hold);
-  };
 
   /** The committed draft of a folder; undefined where there is none. */
   async #committed(name: string): Promise<string | undefined> {
@@ -145,30 +153,5 @@ export class S3Storage implements CheckpointStorage {
 
   #key(path: string): string {
     return this.#connection.prefix + path;
-  }
-}
-
-class S3Folder implements StoredFolder {
-  readonly name: string;
-  readonly path: string;
-  readonly #connection: S3Connection;
-  readonly #key: string;
-
-  constructor(name: string, path: string, connection: S3Connection, key: string) {
-    this.name = name;
-    this.path = path;
-    this.#connection = connection;
-    this.#key = key;
-  }
-
-  async openFile(name: string): Promise<StoredFile> {
-    if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name))
-      return S3File.open(this.#connection, `${this.#key}/${name}`);
-    throw new TroupeError("FILE_READ", {
-      where: "s3",
-      expected: "a plain file name",
-      got: JSON.stringify(name),
-      hint: "the folder is foreign",
-    });
   }
 }

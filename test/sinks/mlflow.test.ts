@@ -1,0 +1,194 @@
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { TroupeEventBody } from "../../src/job/events/index.ts";
+import { mlflowSink } from "../../src/tools/sinks/index.ts";
+import { samples, stamped } from "../events/samples.ts";
+import { MlflowServer } from "./mlflow-server.ts";
+
+const scratch = mkdtempSync(join(tmpdir(), "troupe-mlflow-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+async function openServer(): Promise<MlflowServer> {
+  const server = new MlflowServer();
+  await server.open();
+  onTestFinished(() => server.close());
+  return server;
+}
+
+const step = (number: number) => stamped("step.finished", { step: number, lossNats: 4 / number });
+
+describe("the MLflow sink", () => {
+  it("tracks settings, figures, the machine's, checkpoints and the end", async () => {
+    const server = await openServer();
+    const [folder, checkpoint] = [join(scratch, "a"), join(scratch, "a", "step-000002")];
+    mkdirSync(checkpoint, { recursive: true });
+    writeFileSync(join(checkpoint, "model.safetensors"), "weights");
+    const environment = { MLFLOW_TRACKING_TOKEN: "secret", MLFLOW_EXPERIMENT_NAME: "sorting" };
+    const sink = mlflowSink({ url: server.url, folder, checkpoints: true, environment });
+    sink.write(stamped("run.started"));
+    for (const number of [1, 2]) sink.write(step(number));
+    sink.write(stamped("evaluation.finished", { step: 2, lossNats: Number.NaN }));
+    sink.write(stamped("checkpoint.saved", { step: 2, path: checkpoint }));
+    sink.write(stamped("run.finished", { steps: 2 }));
+    await sink.close();
+    expect([...server.experiments.keys()]).toEqual(["sorting"]);
+    const [run] = [...server.runs.values()];
+    expect(run?.info).toMatchObject({ status: "FINISHED", run_name: "a" });
+    expect(run?.params.get("numRanks")).toBe(String(samples["run.started"].numRanks));
+    const of = (key: string) =>
+      run?.metrics.filter((metric) => metric.key === key).map((each) => [each.step, each.value]);
+    expect(of("loss/train")).toEqual([
+      [1, 4],
+      [2, 2],
+    ]);
+    expect(of("loss/validation")).toEqual([[2, "NaN"]]);
+    expect(of("system/cpu_utilization_percentage")).toHaveLength(1);
+    expect(run?.tags.get("troupe.checkpoint")).toBe(checkpoint);
+    expect([...server.files]).toEqual([
+      ["0/run-0/artifacts/checkpoints/step-000002/model.safetensors", "weights"],
+    ]);
+    expect([...server.authorizations]).toEqual(["Bearer secret"]);
+    expect(readFileSync(join(folder, "mlflow.json"), "utf8")).not.toContain("secret");
+  });
+
+  it("gives a server that was down, and one whose answers are lost, every figure once", async () => {
+    const server = await openServer();
+    const told: TroupeEventBody[] = [];
+    const sink = mlflowSink({ url: server.url, environment: { MLFLOW_TRACKING_PASSWORD: "secret" } });
+    sink.attach?.((event) => told.push(event));
+    server.numLost = 4; // among them the answer to the new run
+    sink.write(stamped("run.started"));
+    const until = async (number: number) => {
+      const run = [...server.runs.values()][0];
+      await vi.waitFor(
+        () => expect(run?.metrics.some((metric) => metric.step === number)).toBe(true),
+        30_000,
+      );
+    };
+    sink.write(step(1));
+    await vi.waitFor(() => expect(server.runs.size).toBe(1), 10_000);
+    await until(1);
+    await server.close();
+    for (let number = 2; number <= 40; number++) {
+      sink.write(step(number));
+      await sleep(50);
+    }
+    await server.open();
+    server.numLost = 2;
+    await until(40);
+    sink.write(step(41));
+    sink.write(stamped("run.finished", { steps: 41 }));
+    await sink.close();
+    expect(server.runs.size).toBe(1);
+    const losses = [...server.runs.values()][0]?.metrics.filter(({ key }) => key === "loss/train") ?? [];
+    expect(losses.map((metric) => metric.step)).toEqual(Array.from({ length: 41 }, (_, index) => index + 1));
+    expect(new Set(told.map(({ kind }) => kind))).toEqual(new Set(["output.failed", "output.resumed"]));
+    expect(told.at(-1)).toMatchObject({ kind: "output.resumed", numLost: 0 });
+    expect(JSON.stringify(told)).not.toContain("secret");
+  }, 60_000);
+
+  it("goes on in the run of its folder when the training is resumed, and beside other runs", async () => {
+    const server = await openServer();
+    const folders = ["b", "c"].map((name) => join(scratch, name));
+    for (const folder of folders) mkdirSync(folder);
+    const track = async (folder: string | undefined, firstStep: number) => {
+      const sink = mlflowSink({ url: server.url, folder, environment: {} });
+      sink.write(stamped("run.started", { firstStep }));
+      sink.write(step(firstStep + 1));
+      sink.write(stamped("run.failed"));
+      await sink.close();
+    };
+    await Promise.all(folders.map((folder) => track(folder, 0)));
+    await Promise.all(folders.map((folder) => track(folder, 1)));
+    const steps = [...server.runs.values()].map(({ metrics, info }) => [
+      info.status,
+      metrics.filter(({ key }) => key === "loss/train").map((metric) => metric.step),
+    ]);
+    expect(steps).toEqual([
+      ["FAILED", [1, 2]],
+      ["FAILED", [1, 2]],
+    ]);
+  });
+
+  it("reports requests that are refused, and refuses an address with a password", async () => {
+    const server = await openServer();
+    const told: TroupeEventBody[] = [];
+    const sink = mlflowSink({ url: server.url, environment: { MLFLOW_RUN_ID: "gone" } });
+    sink.attach?.((event) => told.push(event));
+    sink.write(stamped("run.started"));
+    sink.write(step(1));
+    await sink.close();
+    expect(told[0]).toMatchObject({ kind: "output.failed" });
+    expect(told.at(-1)).toMatchObject({
+      kind: "output.failed",
+      output: `the MLflow server at ${server.url}`,
+    });
+    expect(() => mlflowSink({ url: "http://me:word@host" })).toThrow(
+      "[mlflow] expected the http:// or https:// address of a server, without a password, got one with a name or password",
+    );
+  });
+
+  const python = process.env.TROUPE_PYTHON;
+  const hasMlflow = (() => {
+    try {
+      if (python !== undefined) execFileSync(python, ["-c", "import mlflow"], { stdio: "ignore" });
+      return python !== undefined;
+    } catch {
+      return false;
+    }
+  })();
+  if (!hasMlflow)
+    console.warn(
+      "test/sinks/mlflow.test.ts: MLflow's own server is not tried (TROUPE_PYTHON without mlflow)",
+    );
+
+  it.skipIf(!hasMlflow)(
+    "gives MLflow's own server every figure once, which is down for a minute",
+    async () => {
+      const folder = join(scratch, "real");
+      mkdirSync(folder);
+      const port = 5_000 + (process.pid % 1_000);
+      const url = `http://127.0.0.1:${port}`;
+      const serve = async () => {
+        const store = [
+          "--backend-store-uri",
+          `sqlite:///${folder}/mlflow.db`,
+          "--artifacts-destination",
+          `${folder}/artifacts`,
+        ];
+        const args = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", `${port}`, ...store];
+        const child = spawn(python as string, args, { stdio: "ignore", detached: true });
+        await vi.waitFor(async () => expect((await fetch(`${url}/health`)).ok).toBe(true), 120_000);
+        return () => process.kill(-(child.pid as number));
+      };
+      let stop = await serve();
+      onTestFinished(() => {
+        stop();
+      });
+      const sink = mlflowSink({ url, folder, environment: {} });
+      sink.write(stamped("run.started"));
+      const first = step(1);
+      sink.write(first);
+      await sleep(5_000);
+      stop();
+      for (let number = 2; number <= 60; number++) {
+        sink.write({ ...step(number), timeMs: first.timeMs + number });
+        await sleep(1_000);
+      }
+      stop = await serve();
+      sink.write(stamped("run.finished"));
+      await sink.close();
+      const { run } = JSON.parse(readFileSync(join(folder, "mlflow.json"), "utf8"));
+      const history = `${url}/api/2.0/mlflow/metrics/get-history?run_id=${run}&metric_key=${encodeURIComponent("loss/train")}`;
+      const { metrics } = (await (await fetch(history)).json()) as { metrics: { step: number }[] };
+      expect(metrics.map((metric) => Number(metric.step)).toSorted((a, b) => a - b)).toEqual(
+        Array.from({ length: 60 }, (_, index) => index + 1),
+      );
+    },
+    400_000,
+  );
+});
