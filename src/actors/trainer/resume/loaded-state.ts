@@ -33,9 +33,9 @@ export async function stateIn(
 
 /** @returns undefined where the folder has weights, and no checkpoint */
 function checkpointIn(folder: string): Promise<Start | undefined> {
-  return startFromCheckpoint(folder, undefined).catch(async (error: unknown) => {
+  return startFromCheckpoint(folder, undefined).catch((error: unknown) => {
     const isMissing = error instanceof TroupeError && error.code === "CHECKPOINT_MISSING";
-    if (isMissing && (await hasWeights(folder))) return undefined;
+    if (isMissing && hasWeights(folder)) return undefined;
     throw error;
   });
 }
