@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../../errors/untrusted/index.ts";
 import type { EventOf, EventSink, TellTrouble, TroupeEvent } from "../../../job/events/index.ts";
 import { pointsOf } from "../curves.ts";
 import { RequestQueue, RequestRefused } from "../request-queue.ts";
@@ -260,8 +261,9 @@ class MlflowSink implements EventSink {
   #noted(): string | undefined {
     if (this.#options.folder === undefined) return undefined;
     try {
-      const noted = JSON.parse(readFileSync(join(this.#options.folder, FILE), "utf8"));
-      return noted.url === this.#options.url ? noted.run : undefined;
+      const text = readBoundedTextSync(join(this.#options.folder, FILE), maxFileBytes.word);
+      const { url, run } = parseBoundedJson(text) as Partial<Record<"url" | "run", unknown>>;
+      return url === this.#options.url && typeof run === "string" ? run : undefined;
     } catch {
       return undefined; // it was not tracked
     }

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../../errors/untrusted/index.ts";
 import type { EventOf, EventSink, TellTrouble, TroupeEvent } from "../../../job/events/index.ts";
 import { type Bytes, message, varintField } from "../../../library/protobuf.ts";
 import { pointsOf } from "../curves.ts";
@@ -191,7 +192,8 @@ class WandbSink implements EventSink {
   #noted(): string | undefined {
     if (this.#options.folder === undefined) return undefined;
     try {
-      const { run } = JSON.parse(readFileSync(join(this.#options.folder, FILE), "utf8"));
+      const text = readBoundedTextSync(join(this.#options.folder, FILE), maxFileBytes.word);
+      const { run } = parseBoundedJson(text) as { readonly run?: unknown };
       return typeof run === "string" ? run : undefined;
     } catch {
       return undefined; // it was not tracked
