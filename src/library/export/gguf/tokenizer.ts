@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { temporaryRoot } from "../../../errors/untrusted/index.ts";
 import type { Companions, JsonObject } from "../../checkpoint/index.ts";
 import { byteLetters, loadTokenizer, type TokenizerSpec } from "../../data/index.ts";
 import type { GgufValue } from "../../models/index.ts";
@@ -82,7 +82,7 @@ async function tokenizerOf(companions: Companions): Promise<TokenizerJson | unde
       "transformers writes one: AutoTokenizer.save_pretrained",
     );
   }
-  const folder = await mkdtemp(join(tmpdir(), "troupe-tokenizer-"));
+  const folder = await mkdtemp(join(temporaryRoot(), "troupe-tokenizer-"));
   try {
     for (const [name, bytes] of Object.entries(companions)) await writeFile(join(folder, name), bytes);
     const { spec } = await loadTokenizer(folder);
