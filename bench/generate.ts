@@ -99,7 +99,7 @@ for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typ
     scope(() => {
       const row = Array.from({ length: TRAINED_LENGTH }, (_, place) => (7919 * place) % vocabSize);
       const inputIds = tensor([row], { dtype: "int64" });
-      const { loss } = model.forward(inputIds, { labels: inputIds });
+      const { loss } = evaluating(model, () => model.forward(inputIds, { labels: inputIds })); // without dropout
       grad(
         [loss],
         model.parameters().map((parameter) => parameter.tensor),

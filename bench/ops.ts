@@ -1,13 +1,25 @@
-// Measures a small operator through TypeScript beside PyTorch called from Python in the same minute, and whether two
-// threads keep their full speed when both compute.
+// Measures a small operator through TypeScript beside PyTorch called from Python in the same minute, the same operator in a program,
+// and whether two threads keep their full speed when both compute.
 //
 //   npm run bench -- ops          (PYTHON names a Python with torch; without one only our own figures are printed)
 
 import { once } from "node:events";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { Worker } from "node:worker_threads";
 import { readArguments } from "../scripts/arguments.mjs";
-import { nativeInfo, scope, setNumThreads, type Tensor, zeros } from "../src/compute/tensor/index.ts";
+import {
+  beginRecording,
+  endForward,
+  full,
+  improveProgram,
+  nativeInfo,
+  playForward,
+  recordGrad,
+  scope,
+  setNumThreads,
+  type Tensor,
+  zeros,
+} from "../src/compute/tensor/index.ts";
 import { median } from "./median.ts";
 import { startPeer } from "./ops/peer.ts";
 
@@ -27,6 +39,7 @@ console.log(
   `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, libtorch ${nativeInfo().torch}, ${new Date().toISOString()}`,
 );
 await compareCalls();
+timePrograms();
 await compareThreads();
 
 async function compareCalls(): Promise<void> {
@@ -47,6 +60,32 @@ async function compareCalls(): Promise<void> {
     );
   }
   peer?.stop();
+}
+
+/** Microseconds per operator of a program of a hundred, each of which reads the one before; forward, in one call. */
+function timePrograms(): void {
+  console.log(`µs per operator in a program of ${callsPerScope}, forward, load ${loadavg()[0]?.toFixed(1)}`);
+  for (const [name, body] of Object.entries(cases).filter(([name]) => name !== "view")) {
+    scope(() => {
+      const a = full([4, 4], 0.01).requiresGrad_();
+      const b = full([4, 4], 0.01);
+      const chained = (): Tensor =>
+        Array.from({ length: callsPerScope }).reduce<Tensor>((x) => body(x, b), a);
+      const recording = beginRecording([a, b], []);
+      const result = chained();
+      const refusal = endForward(recording, [result], []);
+      const { program } = recordGrad(recording, [result], [a], [full([4, 4], 1)]);
+      if (refusal !== "" || typeof program === "string") throw new Error(`${refusal}${program}`);
+      improveProgram(program);
+      const times = Array.from({ length: numRounds }, () => {
+        const start = process.hrtime.bigint();
+        for (let i = 0; i < callsPerRound; i += callsPerScope)
+          scope(() => void playForward(program, [a, b], [], [false], false));
+        return Number(process.hrtime.bigint() - start) / 1000 / callsPerRound;
+      });
+      console.log(`  ${name.padEnd(8)} ${median(times).toFixed(3)}`);
+    });
+  }
 }
 
 function beside(ours: number, theirs: number): string {

@@ -12,7 +12,7 @@ for (let position = 0; position < records.length; position += size) {
   const indices = Array.from({ length }, (_, at) =>
     records.indexAt(position + at, { seed: 1, isShuffled: true }),
   );
-  await Promise.all(indices.map((index) => records.at(index)));
+  await Promise.all(indices.map(async (index) => records.at(index)));
   if (Math.floor((10 * (position + length)) / records.length) > megabytes.length) megabytes.push(memory());
 }
 console.log(JSON.stringify({ seconds: (performance.now() - begun) / 1_000, megabytes }));

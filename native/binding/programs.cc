@@ -27,7 +27,7 @@ class ProgramTable {
     Played played;
   };
   std::unordered_map<uint32_t, std::unique_ptr<Recording>> recordings;
-  std::unordered_map<uint32_t, std::shared_ptr<const Program>> programs;
+  std::unordered_map<uint32_t, std::shared_ptr<Program>> programs;
   std::unordered_map<uint32_t, Call> calls;
   Napi::ObjectReference refusal;  // of the present recording
   uint32_t next = 1;
@@ -152,6 +152,12 @@ Napi::Value ProgramDifference(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), named(table.programs, number_at(info, 0))->difference(*named(table.programs, number_at(info, 1))));
 }
 
+// improveProgram(program): once it is sure, and before its first call.
+Napi::Value ImproveProgram(const Napi::CallbackInfo& info) {
+  named(ProgramTable::of(info.Env()).programs, number_at(info, 0))->improve();
+  return info.Env().Undefined();
+}
+
 // describeProgram(program): { forward, backward }, each { numIssued, operators }: how many are issued singly, and a line for each
 // instruction.
 Napi::Value DescribeProgram(const Napi::CallbackInfo& info) {
@@ -243,6 +249,7 @@ void InitPrograms(Napi::Env env, Napi::Object exports) {
   define<DropRecording>(env, exports, "dropRecording");
   define<RecordGrad>(env, exports, "recordGrad");
   define<ProgramDifference>(env, exports, "programDifference");
+  define<ImproveProgram>(env, exports, "improveProgram");
   define<DescribeProgram>(env, exports, "describeProgram");
   define<ProgramFits>(env, exports, "programFits");
   define<PlayForward>(env, exports, "playForward");

@@ -12,6 +12,7 @@ import {
   type BestStates,
   type CallLog,
   type CallOrders,
+  type CallReader,
   checkAlike,
   type EvaluatedLoss,
   Evaluation,
@@ -65,6 +66,8 @@ export interface ConductorOptions {
   readonly onPrepared: () => Promise<void>;
   /** Finds the state in a folder that a script loads. @throws {TroupeError} if it is not the model's */
   readonly load: (folder: string) => Promise<InitialState>;
+  /** Whether an error is that of a program, the data or an option of a call: not of a lost actor, or a slow one. */
+  readonly isOfCode: (error: unknown) => boolean;
   /** Memory of all processes of the run, in bytes. */
   readonly residentBytes: () => number;
   /** Runs `body` as the start of a trace, if one is due. */
@@ -139,12 +142,17 @@ export class Conductor {
     try {
       this.#models = await this.#prepare();
       this.#saving = await this.#newSaving();
-      await this.#options.onPrepared();
       const { calls } = this.#options;
+      // Calls that come once the model is there follow its state.
+      const reader = calls?.read(this.#options.plan.initial.step);
+      await this.#options.onPrepared();
       // Programs of a live model save nothing: its script does.
       for (const rank of calls === undefined ? this.#group.ranks.keys() : [])
         this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
-      const steps = calls === undefined ? await this.#makeSteps() : await this.#makeCalls(calls);
+      const steps =
+        calls === undefined || reader === undefined
+          ? await this.#makeSteps()
+          : await this.#makeCalls(calls, reader);
       const { schedule, control } = this.#options;
       await this.#saveAsked(steps);
       const endedBy = steps < schedule.steps && steps === control.end?.step ? control.end.why : undefined;
@@ -222,25 +230,29 @@ export class Conductor {
   }
 
   /** Makes a script's calls in their order until the model is closed. @returns the number of steps made */
-  async #makeCalls(calls: CallLog): Promise<number> {
+  async #makeCalls(calls: CallLog, reader: CallReader): Promise<number> {
     const { plan, control } = this.#options;
-    const reader = calls.read(plan.initial.step);
     const scripted = new ScriptedCalls(this.#ordersOf(calls), reader);
     this.#report.restartClock();
     this.#granted = plan.initial.step;
-    while (!control.isStopping) {
-      if (control.isPaused) await this.#pause(this.#granted);
-      const changed = Promise.race([calls.changed, control.changed()]);
-      const call = reader.take();
-      if (call !== undefined) await scripted.make(call);
-      else if (calls.isClosed) break;
-      else {
-        await this.#saveAsked(this.#granted);
-        await this.#pipeline.unlessFailed(changed);
-        this.#report.restartClock();
+    do {
+      while (!control.isStopping) {
+        await scripted.goOn();
+        if (control.isPaused) await this.#pause(this.#granted);
+        const changed = Promise.race([calls.changed, control.changed(), scripted.halted]);
+        const call = reader.take();
+        if (call !== undefined) await scripted.make(call);
+        else if (calls.isClosed) break;
+        else {
+          if (control.openSaves.length > 0) await this.#pipeline.drain();
+          if (scripted.isHalted) continue;
+          await this.#saveAsked(this.#granted);
+          await this.#pipeline.unlessFailed(changed);
+          this.#report.restartClock();
+        }
       }
-    }
-    await this.#pipeline.drain();
+      await this.#pipeline.drain();
+    } while (await scripted.goOn());
     await this.#saveNow([], this.#granted, { isLast: true });
     return this.#granted;
   }
@@ -263,6 +275,11 @@ export class Conductor {
       entriesAt: (step) => this.#saving?.entriesAt(step) ?? [],
       saveNow: (step, reasons) => this.#saveNow([], step, reasons),
       load: (folder) => this.#options.load(folder),
+      isOfCode: (error) => this.#options.isOfCode(error),
+      rewind: (step, requests) => {
+        this.#granted = step;
+        this.#openRequests(requests);
+      },
       evaluate: (step, onLoss) => this.#evaluate(step, onLoss),
       update: async (requests, ask, onUpdated) => {
         const step = this.#granted;
@@ -270,7 +287,7 @@ export class Conductor {
         this.#granted = step + 1;
         const own = save?.receivers?.map((snapshotTo) => ({ snapshotTo }));
         await this.#pipeline.add(
-          this.#make(step, requests, () => ask(own)),
+          this.#makeCalled(step, requests, () => ask(own)),
           (done) => {
             if (done === undefined) return;
             this.#reportStep(step + 1, done);
@@ -467,6 +484,20 @@ export class Conductor {
     };
   }
 
+  /** Does the same for a script's step. @returns undefined if the ranks make nothing of it */
+  async #makeCalled(
+    step: number,
+    requests: readonly InspectionRequest[],
+    ask: () => Promise<readonly RankStepped[] | undefined>,
+  ): Promise<StepDone | undefined> {
+    const made = await this.#options.begin("step", ask);
+    if (made === undefined) return undefined;
+    const ranks = this.#noteStops(step + 1, this.#noteTraining(step + 1, made));
+    const updated = await this.#all.ask("shards", "finish", { step });
+    const shards = updated.flatMap((shard) => shard ?? []);
+    return { ranks, shards, requests, atMs: performance.now() };
+  }
+
   /** Call it in the order of the steps: ranks answer one after the other. */
   #noteTraining(step: number, ranks: readonly RankStepped[]): readonly RankStepped[] {
     this.#alike.review(step, ranks);
@@ -500,6 +531,12 @@ export class Conductor {
     this.#options.control.endAt(step, why);
     this.#saving?.endAt(step);
     this.#reviewedSteps.endAt(step);
+  }
+
+  /** Requests whose steps are not made are asked again, but for those of the next. */
+  #openRequests(ofNext: readonly InspectionRequest[]): void {
+    for (const request of this.#options.inspections.open)
+      if (!ofNext.includes(request)) this.#asked.delete(request);
   }
 
   #newRequests(): InspectionRequest[] {

@@ -45,6 +45,7 @@ export default defineActor<RankProtocol, RankInit>({
         wanted: refuse,
         // A loop that failed has no use for them.
         verdict: () => {},
+        goOn: () => {},
         heard: () => {},
         end: refuse,
         activation: (message) => declared().stages.arrived(message),

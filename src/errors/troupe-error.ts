@@ -73,6 +73,7 @@ export const errorTable = {
   DATA_INVALID: "`data` did not return a dataset, or a dataset method returned an invalid value",
   DATA_MISSING: "no data was found at this file, folder, pattern or address",
   DATA_OPTION: "an option of a dataset is invalid",
+  DATA_PACKAGE: "a package that reads this kind of data is not installed",
   DATA_PENDING: "data or a batch never arrives because a promise does not settle or a loop does not end",
   DATA_SPLIT: "the dataset does not have this split, or the split is empty",
   DATA_TOO_LARGE: "a text is too large for the chosen tokenizer",

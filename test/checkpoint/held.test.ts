@@ -23,8 +23,8 @@ import {
   takeOver,
   writeCheckpoint,
 } from "../../src/library/checkpoint/index.ts";
-import { connectS3, parseS3 } from "../../src/library/checkpoint/storage/s3/s3-client.ts";
 import { listKeys, removeKeys } from "../../src/library/checkpoint/storage/s3/s3-keys.ts";
+import { connectS3, parseS3 } from "../../src/library/s3-client.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { temporaryFolder } from "../service/temporary-folder.ts";
 import { contentOf } from "./content.ts";

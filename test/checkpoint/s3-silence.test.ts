@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
-import { connectS3 } from "../../src/library/checkpoint/storage/s3/s3-client.ts";
+import { connectS3 } from "../../src/library/s3-client.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 

@@ -383,8 +383,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the cosine is a straight line",
     file: "src/compute/optim/schedule.ts",
-    from: "return (1 + Math.cos(Math.PI * progress)) / 2;",
-    to: "return 1 - progress;",
+    from: '"linear" ? 1 - progress : (1 + Math.cos(Math.PI * progress)) / 2;',
+    to: '"linear" ? 1 - progress : 1 - progress;',
     caughtBy: [by(schedules, "fall along a cosine and do not rise again after the end")],
   },
   {
@@ -587,7 +587,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "gradients of recorded tensors are summed over micro-batches",
     file: "src/actors/engine/rank/granted-step.ts",
-    from: "const divisor = plan.layout.mesh.dp * this.numMicroBatches * (shard",
+    from: "const divisor = plan.layout.mesh.dp * this.#counted * (shard",
     to: "const divisor = plan.layout.mesh.dp * (shard",
     caughtBy: [by(tensors, "is that of the step's loss, by finite differences, with %o")],
   },
@@ -717,7 +717,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "a signal ends a run without a save",
-    file: "src/actors/trainer/runtime.ts",
+    file: "src/actors/trainer/running.ts",
     from: "const saved = control.save();",
     to: "const saved = Promise.resolve();",
     caughtBy: [
@@ -872,7 +872,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "frozen blocks are computed again for nothing",
     file: "src/compute/parallel/tape/block-tape.ts",
-    from: "const again = recompute && (inputs.length > 0 || this.#leavesOf(block).length > 0);",
+    from: "const again = recompute && (inputs.length > 0 || ofBlock.length > 0);",
     to: "const again = recompute;\n    if (recompute) forward(...cutArgs);",
     caughtBy: [
       by(

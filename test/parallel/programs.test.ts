@@ -9,8 +9,14 @@ import {
   materialize,
   Randomness,
 } from "../../src/compute/nn/index.ts";
-import { type BlockEngine, Mesh, planBlocks, type Unrecorded } from "../../src/compute/parallel/index.ts";
-import { full, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import {
+  type BlockEngine,
+  Mesh,
+  planBlocks,
+  type RecordedProgram,
+  type Unrecorded,
+} from "../../src/compute/parallel/index.ts";
+import { arange, full, scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { readyEngine } from "./ready-engine.ts";
 
 const width = 8;
@@ -35,6 +41,7 @@ class Layer extends Module {
 interface Steps {
   readonly bits: string[];
   readonly unrecorded: readonly Unrecorded[];
+  readonly programs: readonly RecordedProgram[];
 }
 
 class Stack<L extends Module & { forward(x: Tensor, mask?: Tensor): Tensor }> extends Module {
@@ -106,8 +113,9 @@ function train(
     });
   });
   const unrecorded = engine.takeUnrecorded();
+  const recorded = engine.takePrograms();
   engine.dispose();
-  return { bits, unrecorded };
+  return { bits, unrecorded, programs: recorded };
 }
 
 const twoLayers = () => [new Layer(), new Layer()];
@@ -131,6 +139,31 @@ describe("programs of blocks", () => {
     const replayed = train(twoLayers, { ...choices, programs: true });
     expect(replayed.unrecorded).toEqual([]);
     expect(replayed.bits).toEqual(singly.bits);
+  });
+
+  it("computes once what no call changes, and neighbours of elementwise operators in one pass", () => {
+    class Mixed extends Layer {
+      readonly scale = new LayerNorm(width);
+      override forward(x: Tensor, mask?: Tensor): Tensor {
+        const slope = arange(width).to("float32").mul(0.1).add(1);
+        const weight = this.scale.weight.tensor;
+        // A row, a number, the result twice, a value that backward reads, and a written constant.
+        const mixed = x.mul(slope).add(weight).sub(0.25).div(3);
+        const counts = zeros([width]).add_(weight.detach(), 0.125);
+        const y = mixed.mul(mixed).neg().add(counts).mul(weight).sub(x);
+        return super.forward(y, mask).add(slope);
+      }
+    }
+    const layers = () => [new Mixed(), new Mixed()];
+    const rows = [300, 300, 300, 300, 300];
+    const replayed = train(layers, { programs: true, rows });
+    expect(replayed.bits).toEqual(train(layers, { programs: false, rows }).bits);
+    expect(replayed.unrecorded).toEqual([]);
+    expect(replayed.programs).toHaveLength(1);
+    const operators = replayed.programs[0]?.forward.operators ?? [];
+    expect(operators.filter((line) => line.includes("arange"))).toEqual([]);
+    expect(operators.filter((line) => line.includes("zeros"))).toHaveLength(1);
+    expect(operators.join("\n")).toMatch(/= one pass of mul, add, sub, div\(/);
   });
 
   it("leaves a block alone that reads a value, and names its line", () => {

@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -188,7 +188,7 @@ describe("the Weights & Biases sink", () => {
           },
         },
       };
-      const server = createServer(async (request, response) => {
+      const answer = async (request: IncomingMessage, response: ServerResponse) => {
         const chunks: Buffer[] = [];
         for await (const chunk of request) chunks.push(chunk);
         const bytes = Buffer.concat(chunks);
@@ -207,7 +207,8 @@ describe("the Weights & Biases sink", () => {
         };
         const data = (made as Readonly<Record<string, object>>)[body.operationName];
         response.end(JSON.stringify(data === undefined ? {} : { data }));
-      });
+      };
+      const server = createServer((request, response) => void answer(request, response));
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       onTestFinished(() => {
         server.closeAllConnections();

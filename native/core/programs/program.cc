@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/EmptyTensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -81,7 +82,8 @@ at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
 class Player {
  public:
   // `keeps`: whether backward will come.
-  Player(Played& played, bool keeps) : played_(played), keeps_(keeps), taking_(played, keeps) {}
+  Player(const Program& program, Played& played, bool keeps)
+      : program_(program), played_(played), keeps_(keeps), taking_(played, keeps) {}
 
   void play(const std::vector<Instruction>& instructions) {
     for (const Instruction& instruction : instructions) {
@@ -97,6 +99,7 @@ class Player {
         played_.slots[instruction.results[0]] = view_of(played_.slots[instruction.operands[0].slots[0]], instruction.geometry);
         return;
       case Instruction::Kind::gradient: return walk(instruction);
+      case Instruction::Kind::chain: return chain(instruction);
       case Instruction::Kind::atomic: {
         push(instruction);
         instruction.op->callBoxed(stack_);
@@ -117,6 +120,20 @@ class Player {
       }
     }
     pop(instruction);
+  }
+
+  void chain(const Instruction& instruction) {
+    sources_.clear();
+    outputs_.clear();
+    for (const Slot slot : instruction.operands[0].slots) {
+      sources_.push_back(slot == kNoSlot ? nullptr : played_.slots[slot].const_data_ptr<float>());
+    }
+    for (const Slot slot : instruction.results) {
+      at::Tensor made = at::detail::empty_cpu(program_.geometries[slot].sizes, at::TensorOptions(at::kFloat));
+      outputs_.push_back(made.mutable_data_ptr<float>());
+      played_.slots[slot] = std::move(made);
+    }
+    run_chain(*instruction.chain, sources_, outputs_);
   }
 
   void walk(const Instruction& instruction) {
@@ -167,6 +184,7 @@ class Player {
   }
   at::Tensor at(Slot slot) const { return slot == kNoSlot ? at::Tensor() : played_.slots[slot]; }
 
+  const Program& program_;
   Played& played_;
   const bool keeps_;
   Taking taking_;
@@ -176,6 +194,8 @@ class Player {
   // The casts of autocast were recorded.
   const c10::impl::ExcludeDispatchKeyGuard cast_already_{c10::autocast_dispatch_keyset};
   torch::jit::Stack stack_;
+  std::vector<const float*> sources_;
+  std::vector<float*> outputs_;
 };
 
 std::string shape_of(const Geometry& geometry) {
@@ -229,6 +249,14 @@ Geometry Geometry::of(const at::Tensor& tensor) {
 std::string Instruction::name() const {
   if (kind == Kind::view) return "view";
   if (kind == Kind::gradient) return "gradient";
+  if (kind == Kind::chain) {
+    static constexpr const char* names[] = {"add", "sub", "mul", "div", "neg"};
+    std::string text;
+    for (const ChainStep& step : chain->steps) {
+      text += (text.empty() ? "one pass of " : ", ") + std::string(names[static_cast<size_t>(step.op)]);
+    }
+    return text;
+  }
   return c10::toString(op->operator_name());
 }
 
@@ -309,7 +337,8 @@ Tensors Program::forward(const Tensors& given, std::vector<int64_t> late, bool k
   played.late = std::move(late);
   std::copy(given.begin(), given.end(), played.slots.begin());
   std::copy(bound.begin(), bound.end(), played.slots.begin() + static_cast<int64_t>(given.size()));
-  Player(played, keep).play(forwards);
+  for (const auto& [slot, value] : constants) played.slots[slot] = value;
+  Player(*this, played, keep).play(forwards);
   Tensors made;
   made.reserve(results.size());
   for (const Slot slot : results) made.push_back(played.slots[slot].detach());
@@ -325,7 +354,7 @@ Tensors Program::backward(const Tensors& given, Played& played) const {
   for (size_t i = 0; i < given.size(); i++) {
     if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = given[i];
   }
-  Player(played, true).play(backwards);
+  Player(*this, played, true).play(backwards);
   Tensors made;
   made.reserve(gradients.size());
   for (const Slot slot : gradients) made.push_back(slot == kNoSlot ? at::Tensor() : played.slots[slot]);
@@ -338,38 +367,6 @@ std::string Program::difference(const Program& other) const {
   const bool same = num_slots == other.num_slots && results == other.results && gradients == other.gradients &&
                     gradient_slots == other.gradient_slots;
   return same ? "" : "other results";
-}
-
-void Program::plan_memory() {
-  lasts.assign(num_slots, false);
-  const auto each_read = [](const Instruction& instruction, const auto& visit) {
-    for (const Operand& operand : instruction.operands) {
-      for (const Slot slot : operand.slots) {
-        if (slot != kNoSlot) visit(slot);
-      }
-    }
-  };
-  // From the end: a slot's first sight is its last use.
-  const auto mark = [&](std::vector<Instruction>& instructions, std::vector<bool>& seen) {
-    for (auto instruction = instructions.rbegin(); instruction != instructions.rend(); ++instruction) {
-      const auto last = [&](Slot slot) {
-        if (slot == kNoSlot || seen[slot]) return;
-        seen[slot] = true;
-        instruction->last_uses.push_back(slot);
-      };
-      each_read(*instruction, last);
-      for (const Slot slot : instruction->results) last(slot);
-    }
-  };
-  std::vector<bool> seen(num_slots, false);
-  for (const Slot slot : gradients) {
-    if (slot != kNoSlot) seen[slot] = lasts[slot] = true;
-  }
-  mark(backwards, seen);
-  for (const Instruction& instruction : backwards) each_read(instruction, [&](Slot slot) { lasts[slot] = true; });
-  seen = lasts;
-  for (const Slot slot : results) seen[slot] = true;
-  mark(forwards, seen);
 }
 
 }  // namespace troupe

@@ -8,11 +8,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/autograd/differentiable.h"
+#include "core/programs/chain.h"
 
 namespace troupe {
 
@@ -44,10 +47,11 @@ struct Operand {
 
 struct Instruction {
   enum class Kind : uint8_t {
-    atomic,   // an operator of libtorch, below autograd
-    own,      // an operator of Troupe's, with all that it calls
-    view,     // another look at a slot's memory
-    gradient  // a backward that an `own` instruction of forward left
+    atomic,    // an operator of libtorch, below autograd
+    own,       // an operator of Troupe's, with all that it calls
+    view,      // another look at a slot's memory
+    gradient,  // a backward that an `own` instruction of forward left
+    chain      // elementwise operators in one pass
   };
   Kind kind = Kind::atomic;
   std::optional<c10::OperatorHandle> op;
@@ -59,6 +63,7 @@ struct Instruction {
   std::vector<bool> wants;      // `own`: the answers to whether gradients are wanted
   std::optional<at::ScalarType> autocast;  // `own`: what it casts to
   int32_t num_backwards = 0;    // `own`: the backwards that it leaves
+  std::shared_ptr<const Chain> chain;
   std::vector<Slot> last_uses;  // slots that nobody reads afterwards
 
   std::string name() const;
@@ -114,6 +119,15 @@ class Program {
   std::vector<Slot> gradients;       // of what backward was asked for
   std::vector<bool> lasts;           // by slot: whether backward reads it
 
+  std::vector<std::pair<Slot, at::Tensor>> constants;  // what no call changes; small
+  std::vector<bool> written;                           // by slot: whether its memory is written in place
+
+  // Makes it cheaper without other bits, once it is sure; before its first call.
+  void improve();
+
+ private:
+  void fold_constants();
+  void join_elementwise();
   // Finds the last uses, once both halves are there.
   void plan_memory();
 };

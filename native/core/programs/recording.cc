@@ -122,6 +122,8 @@ Slot Recording::add(const at::Tensor& tensor) {
   const Slot slot = static_cast<Slot>(values_.size());
   values_.push_back(tensor);
   geometries_.push_back(Geometry::of(tensor));
+  written_.push_back(false);
+  constant_.push_back(false);
   slots_of_[tensor.storage().unsafeGetStorageImpl()].push_back(slot);
   return slot;
 }
@@ -153,6 +155,8 @@ Slot Recording::find(const at::Tensor& tensor, const std::string& reader) {
   view.operands.push_back({Operand::Kind::tensor, {}, {base}, 0});
   const Slot slot = add(tensor);
   view.results = {slot};
+  written_[slot] = written_[base];
+  if (constant_[base]) keep_constant(slot, tensor);
   half().push_back(std::move(view));
   return slot;
 }
@@ -203,6 +207,7 @@ void Recording::note(Instruction instruction, const c10::OperatorHandle& op, con
       const size_t outer = program_->arguments.size() + program_->bound.size();
       for (const Slot other : slots_of_[storage]) {
         if (static_cast<size_t>(other) < outer) return refuse(name + " in place on what the block was given");
+        written_[other] = true;
       }
       if (!(Geometry::of(values_[slot]) == geometries_[slot])) return refuse(name + ", which changes a tensor's shape");
     }
@@ -232,7 +237,25 @@ void Recording::note(Instruction instruction, const c10::OperatorHandle& op, con
     const bool known = tensor.defined() && slots_of_.count(tensor.storage().unsafeGetStorageImpl()) != 0;
     instruction.results.push_back(!tensor.defined() || known ? kNoSlot : add(tensor));
   }
+  if (!in_place && is_constant(instruction)) keep_constant(instruction.results[0], made[0]);
   half().push_back(std::move(instruction));
+}
+
+bool Recording::is_constant(const Instruction& instruction) const {
+  if (instruction.kind != Instruction::Kind::atomic || instruction.results.size() != 1 || instruction.results[0] == kNoSlot) return false;
+  if (instruction.name().rfind("aten::empty", 0) == 0) return false;
+  return std::all_of(instruction.operands.begin(), instruction.operands.end(), [&](const Operand& operand) {
+    return operand.kind != Operand::Kind::late &&
+           std::all_of(operand.slots.begin(), operand.slots.end(),
+                       [&](Slot slot) { return slot == kNoSlot || (constant_[slot] && !written_[slot]); });
+  });
+}
+
+void Recording::keep_constant(Slot slot, const at::Tensor& tensor) {
+  constexpr size_t kMaxBytes = 1 << 16;
+  if (tensor.storage().nbytes() > kMaxBytes) return;
+  constant_[slot] = true;
+  program_->constants.emplace_back(slot, tensor.detach());
 }
 
 void Recording::call_atomic(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -362,7 +385,7 @@ void Recording::end_backward(const Tensors& made) {
   for (const at::Tensor& tensor : made) program_->gradients.push_back(find(tensor, "a result of backward"));
   program_->num_slots = static_cast<int64_t>(values_.size());
   program_->geometries = std::move(geometries_);
-  if (refusal_.empty()) program_->plan_memory();
+  program_->written = std::move(written_);
   values_.clear();
   slots_of_.clear();
 }

@@ -50,7 +50,7 @@ class Recording final : public AutogradWatcher {
   const std::string& refusal() const { return refusal_; }
   void refuse(const std::string& reason);
 
-  std::shared_ptr<const Program> program() const { return program_; }
+  std::shared_ptr<Program> program() const { return program_; }
 
   bool wants(bool asked) override;
   bool take(Backward& backward, const Tensors& saved, int64_t& index) override;
@@ -65,12 +65,17 @@ class Recording final : public AutogradWatcher {
   std::vector<Operand> operands(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   void note(Instruction instruction, const c10::OperatorHandle& op, const std::vector<c10::IValue>& given,
             const torch::jit::Stack& stack);
+  // Whether an instruction gives the same in every call, as a mask of the shape alone does.
+  bool is_constant(const Instruction& instruction) const;
+  void keep_constant(Slot slot, const at::Tensor& tensor);
   std::vector<Instruction>& half() { return is_backward_ ? program_->backwards : program_->forwards; }
 
   std::shared_ptr<Program> program_ = std::make_shared<Program>();
   // The tensor of each slot; kept, so that no storage is used twice.
   std::vector<at::Tensor> values_;
   std::vector<Geometry> geometries_;
+  std::vector<bool> written_;   // by slot: whether its memory is written in place
+  std::vector<bool> constant_;  // by slot
   std::unordered_map<const c10::StorageImpl*, std::vector<Slot>> slots_of_;
   Instruction* own_ = nullptr;  // the operator of Troupe's that runs
   int64_t num_backwards_ = 0;

@@ -3,7 +3,7 @@ import type { FlatBlock, RecordedProgram, Unrecorded } from "../../compute/paral
 import type { LossValues, LossWeights } from "../../job/index.ts";
 import type { StateName } from "../../library/checkpoint/index.ts";
 import type { GeneratedText, GenerateOptions } from "../../library/models/index.ts";
-import type { ActorRef } from "../../runtime/index.ts";
+import type { ActorRef, Failure } from "../../runtime/index.ts";
 import type { BatchRequest, FeederProtocol } from "./feeder.ts";
 import type { RankPlan } from "./rank-plan.ts";
 import type { PartPlan } from "./save-plan.ts";
@@ -73,12 +73,12 @@ export type RankProtocol = StageLinkProtocol & {
       /** The micro-batches of the accumulation that follows, if the script has called it already. */
       readonly ahead?: readonly BatchRequest[];
     };
-    out: RankStepped | RankAccumulated;
+    out: RankStepped | RankAccumulated | NotMade;
   };
   /** One optimizer step of everything accumulated since the last. */
-  update: { in: UpdateOrder; out: RankStepped };
+  update: { in: UpdateOrder; out: RankStepped | NotMade };
   /** Sends the rows of a program to the feeder, without gradients. The replicas take the micro-batches in turn. */
-  call: { in: ProgramOrder & { readonly step: number }; out: Record<string, never> };
+  call: { in: ProgramOrder & { readonly step: number }; out: Record<string, never> | NotMade };
   /** Texts that the model of `step` writes; each replica takes consecutive prompts. Empty except on one rank of each. */
   generate: {
     in: {
@@ -87,10 +87,12 @@ export type RankProtocol = StageLinkProtocol & {
       readonly prompts: readonly (string | readonly number[])[];
       readonly options: GenerateOptions;
     };
-    out: { readonly texts: readonly GeneratedText[] };
+    out: { readonly texts: readonly GeneratedText[] } | NotMade;
   };
   /** Held-out loss of the parameters of `step` on `requests`, this rank's share. */
   evaluate: { in: { step: number; requests: readonly BatchRequest[] }; out: RankEvaluated };
+  /** A rank goes on whose program has thrown. Where it had accumulated, it has carried out no order since then. */
+  goOn: { in: Record<string, never> };
   /** Output of the job's `sample` with the parameters of `step`; every rank computes it, since all must gather. */
   sample: { in: { step: number }; out: { text: string } };
   /** The step after which the run ends since a rank's code asked it to; sent once each rank has answered the asking step. */
@@ -135,6 +137,16 @@ export interface WantedSave {
 export interface LoopLeft {
   /** Number of steps that it has made. */
   readonly left: number;
+}
+
+/**
+ * Answer of a rank that has made nothing of an order: its program has thrown before anything changed, or one has before, and the
+ * rank waits for `goOn`.
+ */
+export interface NotMade {
+  readonly notMade: true;
+  /** The error of the program, in the order that it was called by. */
+  readonly failure?: Failure;
 }
 
 /** Losses of one rank in a live model's step. */

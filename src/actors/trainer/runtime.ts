@@ -256,14 +256,18 @@ export class Runtime implements AsyncDisposable {
     const isLaunched = this.#launched !== undefined;
     const settings = settingsOfModel(options, this.#options, this.#settings, isLaunched);
     const url = jobUrlOf(jobUrl);
+    const events = <K extends EventKind>(selected: EventStreamOptions<K>) =>
+      this.#hub.events(selected, ({ model }) => model === name);
     const onOpen = (run: OpenedRun) => {
       const openCopy = (step: number, state: Promise<FrozenState>): LiveModel<never> => {
         const calls = new CallLog(step);
         const over = this.#serveCopy(options, url, run, calls, state);
         endWith(over, calls);
-        return new LiveModel<never>({ ...run, calls, over, openCopy: undefined });
+        return new LiveModel<never>({ ...run, calls, over, events, openCopy: undefined });
       };
-      opened.resolve(new LiveModel<J>({ ...run, calls, over, openCopy: isLaunched ? undefined : openCopy }));
+      opened.resolve(
+        new LiveModel<J>({ ...run, calls, over, events, openCopy: isLaunched ? undefined : openCopy }),
+      );
     };
     const over = this.#begin(name, settings, { jobUrl: url, overrides, live: { calls, onOpen } });
     endWith(over, calls);
@@ -445,7 +449,8 @@ export class Runtime implements AsyncDisposable {
     const own = this.#own?.stop();
     try {
       const first = own?.catch(() => {});
-      await Promise.all([...this.#running.values()].map(({ run }) => run?.stop(first)));
+      const runs = [...this.#running.values()].flatMap(({ run }) => run ?? []);
+      await Promise.all(runs.map((run) => run.stop(first)));
       await own;
     } finally {
       this.#stopped = true;

@@ -87,6 +87,7 @@ export interface Native {
   dropRecording(recording: number): void;
   recordGrad(recording: number): number | string;
   programDifference(one: number, other: number): string;
+  improveProgram(program: number): void;
   describeProgram(program: number): ProgramText;
   programFits(program: number): boolean;
   playForward(program: number, keep: boolean): number;

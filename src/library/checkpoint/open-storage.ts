@@ -1,5 +1,5 @@
+import { isS3 } from "../s3-client.ts";
 import { LocalFolder } from "./storage/local-folder.ts";
-import { isS3 } from "./storage/s3/s3-client.ts";
 import { S3Storage } from "./storage/s3/s3-storage.ts";
 import type { CheckpointStorage, StorageOptions } from "./storage/storage.ts";
 

@@ -5,20 +5,13 @@ import * as models from "../../library/models/index.ts";
 import { number, print } from "./flags.ts";
 import { withWritingModel } from "./model-folder.ts";
 
-interface GenerateFlags {
+/** Options of generation have its names. */
+interface GenerateFlags extends Omit<models.GenerateOptions, "tokenizer"> {
   readonly prompt: readonly string[];
   readonly tokens: boolean;
   readonly tokenizer?: string;
   readonly base?: string;
-  readonly maxNewTokens: number;
-  readonly temperature?: number;
-  readonly topK?: number;
-  readonly topP?: number;
-  readonly repetitionPenalty?: number;
-  readonly seed?: number;
   readonly beams?: number;
-  readonly lengthPenalty?: number;
-  readonly earlyStopping?: boolean | "never";
   readonly threads?: number;
 }
 

@@ -3,12 +3,15 @@ import { copyFileSync, mkdirSync, readFileSync, symlinkSync, truncateSync, write
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { crc32, deflateSync, gzipSync } from "node:zlib";
+import * as arrow from "apache-arrow";
 import { parquetWriteFile } from "hyparquet-writer";
 import { encodeManifest } from "../../../src/library/checkpoint/format/manifest.ts";
 import { layOut } from "../../../src/library/checkpoint/format/safetensors-header.ts";
 import { IndexedWriter } from "../../../src/library/data/index.ts";
 import { writeNpy } from "../../../src/library/data/megatron/numpy/npy.ts";
 import { miniGpt2 } from "../../data/mini-gpt2.ts";
+import { flacOf } from "../../fixtures/records/flac-of.ts";
+import { tarOf } from "../../fixtures/records/tar-of.ts";
 import type { Chance } from "../chance.ts";
 import { changed, changedBytes, hostileValue, patterns, written } from "./hostile.ts";
 import { archiveOf, hostilePickle } from "./pickles.ts";
@@ -463,20 +466,42 @@ function idx(chance: Chance): Buffer {
   return chance.below(3) === 0 ? plain.subarray(0, 100_000) : gzipSync(plain);
 }
 
-const parquet: Maker = (folder, chance, index) => {
-  const example = join(folder, "example");
+const parquetAt =
+  (name: string): Maker =>
+  (folder, chance, index) => {
+    const example = join(folder, "example");
+    const rows = Array.from({ length: 50 }, (_, row) => row);
+    parquetWriteFile({
+      filename: example,
+      codec: chance.pick(["SNAPPY", "UNCOMPRESSED"]),
+      columnData: [
+        { name: "text", data: rows.map((row) => `text ${row}`), type: "STRING" },
+        { name: "label", data: rows, type: "INT32" },
+      ],
+    });
+    const bytes = readFileSync(example);
+    return binary(name, () => bytes)(folder, chance, index);
+  };
+
+/** A tar of samples, some of them with sizes that are not theirs, under names that mean something to JavaScript or to a path. */
+function tarOfSamples(chance: Chance): Buffer {
+  const name = () => chance.pick(["a", "b/c", "__proto__", "../up", "constructor", "", "a".repeat(90)]);
+  const files = Array.from({ length: 1 + chance.below(30) }, () => ({
+    name: `${name()}.${chance.pick(["json", "cls", "txt", "jpg", "__proto__", "constructor"])}`,
+    data: chance.pick(["{}", "1", "[", `${"[".repeat(5_000)}`, '{"__proto__":1}', "x".repeat(600)]),
+    kind: chance.pick(["0", "0", "0", "x", "L", "2", "5", "S"]),
+  }));
+  return tarOf(files);
+}
+
+function arrowTable(chance: Chance): Buffer {
   const rows = Array.from({ length: 50 }, (_, row) => row);
-  parquetWriteFile({
-    filename: example,
-    codec: chance.pick(["SNAPPY", "UNCOMPRESSED"]),
-    columnData: [
-      { name: "text", data: rows.map((row) => `text ${row}`), type: "STRING" },
-      { name: "label", data: rows, type: "INT32" },
-    ],
+  const table = arrow.tableFromArrays({
+    text: rows.map((row) => `text ${row}`),
+    label: Int32Array.from(rows),
   });
-  const bytes = readFileSync(example);
-  return binary("data.parquet", () => bytes)(folder, chance, index);
-};
+  return Buffer.from(arrow.tableToIPC(table, chance.pick(["file", "stream"])));
+}
 
 const npy: Maker = (folder, chance, index) => {
   const example = join(folder, "example");
@@ -558,7 +583,18 @@ export const makers: Readonly<Record<string, Maker>> = {
   idx: binary("data.idx", idx),
   png: binary("picture.png", picture),
   wav: binary("sound.wav", sound),
-  parquet,
+  parquet: parquetAt("data.parquet"),
+  "records of lines": lines("records.jsonl", ['{"text":"a","label":1}', '{"text":"b","label":0}']),
+  "records of a tar": binary("records.tar", tarOfSamples),
+  "records, packed": binary("packed.jsonl.gz", (chance) =>
+    gzipSync(chance.below(4) === 0 ? Buffer.alloc(96 << 20) : Buffer.from('{"text":"a"}\n'.repeat(40))),
+  ),
+  "records of Parquet": parquetAt("records.parquet"),
+  "records of Arrow": binary("records.arrow", arrowTable),
+  "a photograph": binary("photograph.png", picture),
+  "a packed sound": binary("sound.flac", () =>
+    flacOf(Int16Array.from({ length: 3_000 }, (_, at) => at % 100)),
+  ),
   npy,
   "indexed dataset": indexed,
 };

@@ -1,4 +1,6 @@
 import { join } from "node:path";
+import { TroupeError } from "../../../src/errors/index.ts";
+import { maxFileBytes, readBounded } from "../../../src/errors/untrusted/index.ts";
 import { commandSchema, fileOptions } from "../../../src/job/options/index.ts";
 import {
   Checkpoint,
@@ -9,11 +11,14 @@ import {
 } from "../../../src/library/checkpoint/index.ts";
 import { openSource } from "../../../src/library/convert/index.ts";
 import {
+  decodePicture,
+  decodeSound,
   IndexedDataset,
   loadGpt2Tokenizer,
   loadTokenizer,
   loadWordPiece,
   openIdx,
+  openRecords,
   readConllu,
   readJsonLines,
   readParquet,
@@ -88,12 +93,35 @@ export const readers: Readonly<Record<string, (path: string) => unknown>> = {
   png: readPng,
   wav: readWav,
   parquet: readParquet,
+  "records of lines": readAsRecords,
+  "records of a tar": readAsRecords,
+  "records, packed": readAsRecords,
+  "records of Parquet": readAsRecords,
+  "records of Arrow": readAsRecords,
+  "a photograph": async (path) =>
+    decodePicture(await readBounded(path, maxFileBytes.picture).catch(refuse), path),
+  "a packed sound": async (path) =>
+    decodeSound(await readBounded(path, maxFileBytes.picture).catch(refuse), path),
   npy: readNpy,
   "indexed dataset": (path) => {
     using data = IndexedDataset.open(join(path, "data"));
     return data.length > 0 && data.get(0);
   },
 };
+
+async function readAsRecords(path: string): Promise<void> {
+  const records = await openRecords(path, {
+    cacheDir: join(path, "../cache"),
+    bad: "leave-out",
+    tell: () => {},
+  });
+  for (let index = 0; index < Math.min(100, records.length); index++) await records.at(index);
+}
+
+/** The reader that precedes these decoders refuses what is no file in words of its own. */
+function refuse(cause: Error): never {
+  throw new TroupeError("DATA_UNREADABLE", { where: "data", expected: "a file", got: cause.message });
+}
 
 async function readModel(path: string): Promise<void> {
   await using folder = await HuggingFaceFolder.open(path);

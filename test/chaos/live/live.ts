@@ -2,77 +2,120 @@ import { mkdirSync } from "node:fs";
 import type { Workspace } from "../../fixtures/run-tiny.ts";
 import type { Chance } from "../chance.ts";
 import { runProgram } from "../run-program.ts";
-import type { SessionOrder, SessionTold } from "./session.ts";
+import type { SessionOrder, SessionTold } from "./strikes.ts";
 
-/** The program that makes a session. */
-const session = new URL("./session.ts", import.meta.url).pathname;
+/** The programs that make sessions, by their kind. */
+const sessions = {
+  GRPO: new URL("./grpo-session.ts", import.meta.url).pathname,
+  calls: new URL("./session.ts", import.meta.url).pathname,
+} as const;
+
+/** Every second session is one of GRPO. */
+const kinds = Object.keys(sessions) as (keyof typeof sessions)[];
 
 /** The layouts of sessions. */
 const layouts = {
+  "one rank": { ranks: 1 },
+  replicas: { ranks: 2, zero: 0 },
   "level 3": { ranks: 2, zero: 3 },
   "split layers": { ranks: 2, tp: 2 },
   stages: { ranks: 2, pp: 2 },
 } as const;
 
-/** The result of sessions whose ranks were killed. */
+/** The result of sessions whose actors were killed. */
 export interface LiveReport {
   numSessions: number;
   numKills: number;
   numRestarts: number;
   /** Calls that were answered, over all sessions. */
   numCalls: number;
+  /** The longest time, in ms, until an actor that was killed had a successor. */
+  slowestMs: number;
+  /** Replacements in all, and those that took longer than {@link REPLACED_MS}. */
+  numReplaced: number;
+  numLate: number;
   readonly wrong: string[];
 }
+
+/** Within this time, in ms, a killed actor is to be replaced. */
+export const REPLACED_MS = 1_000;
+
+/** A report of no session. */
+export const noSessions = (): LiveReport => ({
+  numSessions: 0,
+  numKills: 0,
+  numRestarts: 0,
+  numCalls: 0,
+  slowestMs: 0,
+  numReplaced: 0,
+  numLate: 0,
+  wrong: [],
+});
 
 /** How sessions are struck. */
 export interface LiveOptions {
   readonly numSessions: number;
   readonly chance: Chance;
-  readonly onSession?: (what: string, report: LiveReport) => void;
+  /** Grows with each session. */
+  readonly report: LiveReport;
+  readonly onSession: (what: string) => void;
 }
 
 /**
- * Makes a scripted session of a live model again and again while its actors and their processes are killed at random moments. Each
- * time every call has one answer, that of the undisturbed session, the parameters have its bits, and nothing is left behind.
+ * Makes scripted sessions of live models, every second one of GRPO, while their actors and processes are killed at random moments. Each
+ * time every call has one answer, that of the undisturbed session, every rollout is used once, the parameters have its bits, and
+ * nothing is left behind.
  */
 export async function strikeSessions(
   workspace: Workspace,
-  { numSessions, chance, onSession = () => {} }: LiveOptions,
-): Promise<LiveReport> {
-  const report: LiveReport = { numSessions: 0, numKills: 0, numRestarts: 0, numCalls: 0, wrong: [] };
+  { numSessions, chance, report, onSession }: LiveOptions,
+): Promise<void> {
   const calm = new Map<string, SessionTold>();
   for (let at = 0; at < numSessions; at++) {
-    const name = chance.pick(Object.keys(layouts) as (keyof typeof layouts)[]);
+    const kind = kinds[at % kinds.length] as (typeof kinds)[number];
+    // By turns, so that each layout comes to its share.
+    const name = layoutNames[
+      Math.floor(at / kinds.length) % layoutNames.length
+    ] as (typeof layoutNames)[number];
     const placement = chance.pick(["thread", "process"] as const);
-    const where = `session ${at} (${name}, a ${placement} each)`;
+    const where = `session ${at} (${kind}, ${name}, a ${placement} each)`;
     const order = { layout: layouts[name], placement, seed: chance.below(1e9) };
-    const undisturbed =
-      calm.get(name) ?? (await make(workspace, `calm ${name}`, { ...order, kills: 0 }, report));
+    const key = `calm ${kind} ${name}`;
+    const undisturbed = calm.get(key) ?? (await make(workspace, key, kind, { ...order, kills: 0 }, report));
     if (undisturbed === undefined) continue;
-    calm.set(name, undisturbed);
-    const told = await make(workspace, where, { ...order, kills: 1 + chance.below(4) }, report);
+    calm.set(key, undisturbed);
+    const told = await make(workspace, where, kind, { ...order, kills: 1 + chance.below(4) }, report);
     report.numSessions += 1;
     if (told !== undefined) {
       report.wrong.push(...differences(told, undisturbed).map((each) => `${where}: ${each}`));
       report.numKills += told.numKills;
       report.numRestarts += told.numRestarts;
       report.numCalls += told.answers.length;
+      report.slowestMs = Math.max(report.slowestMs, ...told.replacedMs);
+      report.numReplaced += told.replacedMs.length;
+      report.numLate += told.replacedMs.filter((ms) => ms > REPLACED_MS).length;
     }
-    onSession(where, report);
+    onSession(where);
   }
-  return report;
 }
+
+const layoutNames = Object.keys(layouts) as (keyof typeof layouts)[];
 
 async function make(
   workspace: Workspace,
   where: string,
+  kind: keyof typeof sessions,
   order: Pick<SessionOrder, "layout" | "placement" | "seed" | "kills">,
   report: LiveReport,
 ): Promise<SessionTold | undefined> {
   const folder = workspace.path(where);
   mkdirSync(folder, { recursive: true });
   const given: SessionOrder = { data: workspace.text, cache: workspace.path("cache"), ...order };
-  const { told, ending, left } = await runProgram<SessionTold, SessionOrder>(given, { folder }, session);
+  const { told, ending, left } = await runProgram<SessionTold, SessionOrder>(
+    given,
+    { folder },
+    sessions[kind],
+  );
   report.wrong.push(...left.map((each) => `${where}: ${each}`));
   if (told === undefined) report.wrong.push(`${where} ended: ${ending}`);
   return told;
@@ -85,5 +128,6 @@ function differences(told: SessionTold, calm: SessionTold): string[] {
   const moved = Object.entries(calm.parameters).flatMap(([name, hash]) =>
     told.parameters[name] === hash ? [] : [`other bits in ${name}`],
   );
-  return [...others, ...moved];
+  const more = told.answers.length - calm.answers.length;
+  return [...others, ...moved, ...(more > 0 ? [`${more} answers too many`] : [])];
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
+import { gzipSync, zstdCompressSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Batch } from "../../../src/library/data/index.ts";
 import { openRecords, type RecordOptions, sampleDataset } from "../../../src/library/data/index.ts";
@@ -95,17 +95,27 @@ describe("records", () => {
     ]);
   });
 
-  it.each(["gzip", "over HTTP"] as const)("are the same, packed or far away: %s", async (way) => {
+  it.each(["gzip and zstd", "over HTTP"] as const)("are the same, packed or far away: %s", async (way) => {
     const [lines, tar] = [
       write(`b ${way}.jsonl`, linesOf(0, 400)),
       write(`b ${way}.tar`, tarOfNumbers(0, 400)),
     ];
     const expected = await allOf(await openRecords([lines, tar], how({ blockBytes: 3_000 })));
-    if (way === "gzip") {
+    if (way === "gzip and zstd") {
       const packed = [
         write("b.jsonl.gz", gzipSync(linesOf(0, 400))),
         write("b.tgz", gzipSync(tarOfNumbers(0, 400))),
       ];
+      // Two frames, one after the other.
+      const frames = [linesOf(0, 400).slice(0, 5_000), linesOf(0, 400).slice(5_000)].map((text) =>
+        zstdCompressSync(text),
+      );
+      const skipped = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
+      packed[0] = write("b.jsonl.zst", Buffer.concat([skipped, ...frames]));
+      const cut = write("cut.jsonl.zst", Buffer.concat(frames).subarray(0, -9));
+      await expect(openRecords(cut, how())).rejects.toThrow(
+        `a complete frame of zstd at ${cut}, got one that was cut`,
+      );
       for (let time = 0; time < 2; time++)
         expect(await allOf(await openRecords(packed, how({ blockBytes: 3_000 })))).toEqual(expected);
       return;

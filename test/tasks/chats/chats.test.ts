@@ -254,10 +254,8 @@ describe.skipIf(data === undefined)("beside TRL's SFTTrainer", () => {
       const rowsOf = async (isPacked: boolean) => {
         const dataset = await datasetOf(template, isPacked);
         const { numSamples } = dataset.splits.train as { numSamples: number };
-        const batches = Array.from({ length: numSamples }, (__, position) =>
-          dataset.batch("train", position, 1),
-        );
-        return Promise.all(batches);
+        const positions = Array.from({ length: numSamples }, (__, position) => position);
+        return Promise.all(positions.map(async (position) => dataset.batch("train", position, 1)));
       };
       const sorted = (rows: readonly (readonly number[][])[]) =>
         rows.map((row) => JSON.stringify(row)).sort();
@@ -293,7 +291,9 @@ describe.skipIf(data === undefined)("beside TRL's SFTTrainer", () => {
     const [packed, alone] = [await datasetOf(template, true), await datasetOf(template, false)];
     const numSamples = (packed.splits.train as { numSamples: number }).numSamples;
     const batch = await packed.batch("train", 0, numSamples);
-    const rows = await Promise.all(examples.train.map((__, position) => alone.batch("train", position, 1)));
+    const rows = await Promise.all(
+      examples.train.map(async (__, position) => alone.batch("train", position, 1)),
+    );
     scope(() => {
       const model = make();
       materialize(model, { seed: 5 });

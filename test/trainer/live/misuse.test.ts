@@ -79,16 +79,17 @@ describe("a program of the wrong kind", () => {
 });
 
 describe("an error in a program", () => {
-  const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>])[] = [
-    ["replicas", layout, {}],
-    ["ranks that split layers", { ranks: 2, tp: 2 }, {}],
-    ["stages", { ranks: 2, pp: 2 }, { accumulation: 2 }],
-    ["processes", { ranks: 2, zero: 3, placement: "process" }, {}],
+  /** With the number of restarts: for the error of one rank alone, and for each error where stages wait for each other. */
+  const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>, number])[] = [
+    ["replicas", layout, {}, 1],
+    ["ranks that split layers", { ranks: 2, tp: 2 }, {}, 1],
+    ["stages", { ranks: 2, pp: 2 }, { accumulation: 2 }, 3],
+    ["processes", { ranks: 2, zero: 3, placement: "process" }, {}, 1],
   ];
 
   it.each(layouts)(
     "fails its own call, and the model goes on to the bits of a run: %s",
-    async (_, each, config) => {
+    async (_, each, config, numRestarts) => {
       const ofRun = await lossesOf(workspace, { ...each, seed: SEED, steps: 3 }, config);
       const events = await withModel(workspace, each, config, async (model) => {
         void model.accumulate("loss", rangeAt(0));
@@ -112,9 +113,41 @@ describe("an error in a program", () => {
         expect(await model.step()).toMatchObject({ step: 3, lossNats: ofRun[2] });
       });
       expect(lossesIn(events)).toEqual(ofRun);
+      expect(events.filter(({ kind }) => kind === "run.restored")).toHaveLength(numRestarts);
       expect(liveRefs()).toBe(0);
     },
   );
+
+  it("is left out without a restart wherever it comes: within a step, ahead of others, before reads", async () => {
+    const each: RuntimeOptions = { ranks: 2, zero: 3 };
+    const config = { accumulation: 2 };
+    const ofRun = await lossesOf(workspace, { ...each, seed: SEED, steps: 3 }, config);
+    const events = await withModel(workspace, each, config, async (model) => {
+      const failed: Promise<unknown>[] = [];
+      const fail = (call: Promise<unknown>) =>
+        failed.push(expect(call).rejects.toThrow("the program has a bug"));
+      for (let step = 0; step < 3; step++) {
+        fail(model.accumulate("broken", rangeAt(step)));
+        fail(model.call("brokenRows", rangeAt(50)));
+        const before = model.call("logProbs", rangeAt(step));
+        void model.accumulate("loss", rangeAt(step));
+        fail(model.accumulate("broken", rangeAt(step)));
+        const after = model.call("logProbs", rangeAt(step));
+        const made = model.step();
+        fail(model.accumulate("broken", rangeAt(step)));
+        fail(model.step());
+        const texts = model.generate([[1, 2]], { maxNewTokens: 2 });
+        expect((await before).rows.logProbs.equal((await after).rows.logProbs)).toBe(true);
+        expect(await made).toMatchObject({ step: step + 1, lossNats: ofRun[step] });
+        expect(await texts).toHaveLength(1);
+      }
+      await Promise.all(failed);
+      expect(Object.keys(await model.parameters()).length).toBeGreaterThan(0);
+    });
+    expect(lossesIn(events)).toEqual(ofRun);
+    expect(events.some(({ kind }) => kind === "run.restored")).toBe(false);
+    expect(liveRefs()).toBe(0);
+  });
 
   it("is thrown at the model's end if the script awaits no call", async () => {
     const failing = withModel(workspace, layout, {}, async (model) => {

@@ -92,6 +92,13 @@ describe("several live models on one runtime", () => {
     // #region judge
     const judge = await runtime.open<typeof calledJob>(called, settings, { name: "judge", ranks: 1 });
     // #endregion
+    void judge.accumulate("loss", rangeAt(2));
+    await judge.step();
+    const stepOf = async (model: Pick<typeof judge, "events">) => {
+      for await (const event of model.events({ kinds: ["step.finished"] })) return [event.model, event.step];
+    };
+    expect(await stepOf(judge)).toEqual(["judge", 1]);
+    expect(await stepOf(policy)).toEqual([undefined, 1]);
     const before = (await policy.call("logProbs", rangeAt(3))).rows.logProbs;
     expect((await judge.call("logProbs", rangeAt(3))).rows.logProbs.equal(before)).toBe(false);
     void policy.accumulate("loss", rangeAt(1));

@@ -275,6 +275,12 @@ export class CallReader {
     return this.#calls.find(({ number, step }) => number > this.#last && step >= this.step);
   }
 
+  /** Goes back to the calls after this one, which was taken before and is dropped. */
+  rewind({ number, step }: LiveCall): void {
+    this.#last = number;
+    this.step = step;
+  }
+
   /** The next call, which is taken. */
   take(): LiveCall | undefined {
     const call = this.next;

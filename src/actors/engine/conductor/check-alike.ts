@@ -6,27 +6,26 @@ import type { DeclaredModel, RankStepped } from "../../protocols/index.ts";
 export function checkAlike(models: readonly DeclaredModel[]): void {
   for (const [rank, { layouts }] of models.entries()) {
     for (const layout of layouts) {
-      for (const peer of layout.group) {
+      const differs = (peer: number) => {
         const theirs = models[peer]?.layouts.find(({ name }) => name === layout.name);
-        if (theirs === undefined || describe(theirs) !== describe(layout))
-          throw ranksDiffer(layout, rank, peer);
-      }
+        return theirs === undefined || describe(theirs) !== describe(layout);
+      };
+      const peer = layout.group.find(differs);
+      if (peer === undefined) continue;
+      const { name } = layout;
+      throw new TroupeError("RANKS_DIFFER", {
+        where: "conductor",
+        expected: "every rank to declare the same model",
+        got: `a block ${name} on rank ${rank} that is not so on rank ${peer}`,
+        hint: "let the job's model depend on its settings alone",
+        fields: { block: name, rank, peer },
+      });
     }
   }
 }
 
 function describe({ group, zero, parameters }: FlatBlock): string {
   return `${group} at level ${zero}: ${parameters.map(({ name, shape }) => `${name} [${shape}]`).join(", ")}`;
-}
-
-function ranksDiffer({ name }: FlatBlock, rank: number, peer: number): TroupeError {
-  return new TroupeError("RANKS_DIFFER", {
-    where: "conductor",
-    expected: "every rank to declare the same model",
-    got: `a block ${name} on rank ${rank} that is not so on rank ${peer}`,
-    hint: "let the job's model depend on its settings alone",
-    fields: { block: name, rank, peer },
-  });
 }
 
 /** Checks each step of a rank group for ranks that have trained differently. */

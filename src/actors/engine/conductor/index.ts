@@ -4,6 +4,7 @@ export {
   type Accumulated,
   type CallKinds,
   CallLog,
+  type CallReader,
   FailedCall,
   type LiveCall,
   type LoadedModel,

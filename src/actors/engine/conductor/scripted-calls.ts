@@ -9,17 +9,20 @@ import {
 } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import { LOSS } from "../../../job/index.ts";
-import { attachBatch, mapBatch, type Rows } from "../../../library/data/index.ts";
-import type { ActorRef } from "../../../runtime/index.ts";
+import { attachBatch, disposeBatch, mapBatch, type Rows } from "../../../library/data/index.ts";
+import type { GeneratedText } from "../../../library/models/index.ts";
+import { type ActorRef, fromFailure } from "../../../runtime/index.ts";
 import { type InspectionRequest, matchesName } from "../../inspect/index.ts";
 import {
   type CheckpointerProtocol,
   type HeldWeights,
   type InitialState,
+  type NotMade,
   type ProgramOrder,
   type RankAccumulated,
   type RankGroup,
   type RankPlan,
+  type RankProtocol,
   type RankStepped,
   type StateEntry,
   type StepOrder,
@@ -58,13 +61,41 @@ export interface CallOrders {
   /** Finds the state in a folder. @throws {TroupeError} if it is not the model's */
   load(folder: string): Promise<InitialState>;
   evaluate(step: number, onLoss: (split: string, loss: EvaluatedLoss) => void): Promise<void>;
-  /** Grants the update of a step; `ask` orders it of all ranks, `onUpdated` receives its report and its loss in nats. */
+  /** Whether an error is that of a program, the data or an option of a call: not of a lost actor, or a slow one. */
+  isOfCode(error: unknown): boolean;
+  /**
+   * Grants the update of a step.
+   * @param ask - orders it of all ranks, with each rank's own part; gives undefined if they make nothing of it
+   * @param onUpdated - receives its report and its loss in nats
+   */
   update(
     requests: readonly InspectionRequest[],
-    ask: (own: Own) => Promise<RankStepped[]>,
+    ask: (own: Own) => Promise<RankStepped[] | undefined>,
     onUpdated: (done: StepDone, lossNats: number) => void,
   ): Promise<void>;
+  /**
+   * Takes back the grants after `step` steps, which no rank has begun.
+   * @param requests - inspections of the step that is granted next; those of later ones are asked again
+   */
+  rewind(step: number, requests: readonly InspectionRequest[]): void;
 }
+
+/** An accumulation whose program has thrown on all ranks, before anything had changed: they carry out nothing since. */
+interface Halt {
+  readonly call: LiveCall;
+  readonly error: unknown;
+  /** The step as it was before the call. */
+  readonly open: OpenStep;
+}
+
+/** Answers of all ranks, or the error of a program that has thrown on some; undefined if they carry out nothing. */
+type Made<T> =
+  | { readonly answers: readonly T[] }
+  | { readonly error: unknown; readonly isOfAll: boolean }
+  | undefined;
+
+/** The least time, in ms, that other ranks have for their answers once one has failed: they may wait for it. */
+const GRACE_MS = 1_000;
 
 /** A step that a script accumulates. */
 interface OpenStep {
@@ -84,11 +115,43 @@ export class ScriptedCalls {
   readonly #reader: CallReader;
   /** The step that the script accumulates, if it has begun. */
   #open: OpenStep | undefined;
+  #halt: Halt | undefined;
+  readonly #put = new Set<number>();
 
   constructor(orders: CallOrders, reader: CallReader) {
     this.#orders = orders;
     this.#reader = reader;
   }
+
+  /** Whether the ranks carry out nothing until {@link goOn}. */
+  get isHalted(): boolean {
+    return this.#halt !== undefined;
+  }
+
+  /** Resolves when the ranks halt. */
+  get halted(): Promise<void> {
+    return this.#halting.promise;
+  }
+
+  /** Leaves the failed accumulation out, and has the ranks go on with the calls after it. @returns whether they had halted */
+  async goOn(): Promise<boolean> {
+    if (this.#halt === undefined) return false;
+    const { pipeline, calls, group } = this.#orders;
+    // All that was granted since then is answered: it was not made.
+    await pipeline.drain();
+    const { call, error, open } = this.#halt;
+    this.#halt = undefined;
+    this.#halting = Promise.withResolvers();
+    this.#open = open;
+    calls.refuse(call, error);
+    this.#reader.rewind(call);
+    this.#orders.rewind(call.step, open.requests);
+    group.feeder.tell("drop", { call: call.number });
+    for (const rank of group.ranks) rank.tell("goOn", {});
+    return true;
+  }
+
+  #halting = Promise.withResolvers<void>();
 
   /** Grants a call; calls that read the state alone are complete when it returns. */
   async make(call: LiveCall): Promise<void> {
@@ -97,13 +160,20 @@ export class ScriptedCalls {
       case "accumulate":
         return this.#accumulate(call);
       case "step":
-        return this.#update(call, (update, own) => ofCall(call, all.ask("ranks", "update", update, own)));
+        return this.#update(call, async (update, own) => {
+          const answers = await ofCall(call, all.ask("ranks", "update", update, own));
+          if (!answers.some(isNotMade)) return answers as RankStepped[];
+          this.#refuseSave(own);
+          return undefined;
+        });
       case "call":
         return this.#call(call);
       case "generate":
         return this.#generate(call);
     }
     await this.#orders.pipeline.drain();
+    // It is read again from the log.
+    if (this.isHalted) return;
     switch (call.kind) {
       case "evaluate":
         return this.#evaluate(call);
@@ -120,15 +190,32 @@ export class ScriptedCalls {
 
   /** Grants an accumulation, and the step that follows it if the script has called it already. */
   async #accumulate(call: CallOf<"accumulate">): Promise<void> {
-    const { all, group, pipeline, plan, step } = this.#orders;
+    const { group, pipeline, plan, step } = this.#orders;
     const { numSamples } = call.in;
-    const open = this.#open ?? { ...this.#orders.orderOf(step), numSamples, numAccumulated: 0 };
+    const begun = this.#open ?? { ...this.#orders.orderOf(step), numSamples, numAccumulated: 0 };
+    const open = begun.numAccumulated > 0 ? begun : { ...begun, numSamples };
+    const before = { ...open };
     const weight = numSamples / open.numSamples;
     this.#open = open;
     const numBefore = open.numAccumulated;
-    const { requests, ...order } = this.#put(call);
+    const { requests, ...order } = this.#orderOf(call);
     open.numAccumulated += requests.length / plan.layout.mesh.dp;
-    const answer = (ranks: readonly RankAccumulated[]) => {
+    const made = async (message: RankProtocol["accumulate"]["in"], own?: Own) => {
+      const owned = own?.map((each) => ({ update: { ...message.update, ...each } }));
+      const outcome = await this.#ask<RankAccumulated>(call, "accumulate", message, owned);
+      if (outcome === undefined) this.#refuseSave(own);
+      else if ("answers" in outcome) return outcome.answers;
+      else {
+        const { error, isOfAll } = outcome;
+        // Some ranks have added to their gradients, or keep a state of this step.
+        if (!isOfAll || own !== undefined) throw new FailedCall(call, error);
+        this.#halt ??= { call, error, open: before };
+        this.#halting.resolve();
+      }
+      return undefined;
+    };
+    const answer = (ranks: readonly RankAccumulated[] | undefined) => {
+      if (ranks === undefined) return;
       group.feeder.tell("drop", { call: call.number });
       call.answer(accumulatedIn(ranks, numBefore, weight));
     };
@@ -137,20 +224,18 @@ export class ScriptedCalls {
     const after = this.#reader.next;
     const ahead = after?.kind === "accumulate" ? requestsOf(after, plan) : [];
     const message = { ...order, requests, weight, begin: open.message, ahead };
-    if (next?.kind !== "step")
-      return pipeline.add(ofCall(call, all.ask("ranks", "accumulate", message)), answer);
+    if (next?.kind !== "step") return pipeline.add(ofCall(call, made(message)), answer);
     await this.#update(next, async (update, own) => {
-      const owned = own?.map((each) => ({ update: { ...update, ...each } }));
-      const stepped = await ofCall(call, all.ask("ranks", "accumulate", { ...message, update }, owned));
+      const stepped = await ofCall(call, made({ ...message, update }, own));
       answer(stepped);
-      return stepped as RankStepped[];
+      return stepped as RankStepped[] | undefined;
     });
   }
 
   /** @param ask - orders the update of all ranks */
   async #update(
     call: CallOf<"step">,
-    ask: (update: UpdateOrder, own: Own) => Promise<RankStepped[]>,
+    ask: (update: UpdateOrder, own: Own) => Promise<RankStepped[] | undefined>,
   ): Promise<void> {
     const { requests } = this.#open as OpenStep;
     this.#open = undefined;
@@ -171,24 +256,85 @@ export class ScriptedCalls {
   }
 
   async #call(call: CallOf<"call">): Promise<void> {
-    const { all, group, pipeline, step, deadlineMs } = this.#orders;
+    const { group, pipeline, step, deadlineMs } = this.#orders;
     const { numSamples } = call.in;
-    const order = { ...this.#put(call), step };
-    const read = all
-      .ask("ranks", "call", order)
-      .then(() =>
-        group.feeder.ask("rows", { step, split: splitOf(call.number), numSamples }, { deadlineMs }),
-      );
-    await pipeline.add(ofCall(call, read), ({ rows }) => {
+    const split = splitOf(call.number);
+    const order = { ...this.#orderOf(call), step };
+    const read = async () => {
+      const made = await this.#ask(call, "call", order);
+      if (made === undefined) return undefined;
+      if ("error" in made) this.#forgetRows(call, step);
+      return "error" in made ? made : group.feeder.ask("rows", { step, split, numSamples }, { deadlineMs });
+    };
+    await pipeline.add(ofCall(call, read()), (told) => {
+      if (told === undefined) return;
       group.feeder.tell("drop", { call: call.number });
-      call.answer(attachBatch(rows, "cpu") as Rows);
+      if ("error" in told) call.refuse(told.error);
+      else call.answer(attachBatch(told.rows, "cpu") as Rows);
     });
   }
 
+  /** Has the feeder drop the rows of replicas that have sent theirs. */
+  #forgetRows({ number }: LiveCall, step: number): void {
+    const { group, deadlineMs } = this.#orders;
+    const rows = { step, split: splitOf(number), numSamples: 0 };
+    group.feeder.ask("rows", rows, { deadlineMs }).then(
+      ({ rows }) => disposeBatch(attachBatch(rows, "cpu")),
+      () => {}, // they do not make up a batch
+    );
+  }
+
   async #generate(call: CallOf<"generate">): Promise<void> {
-    const { all, pipeline, step } = this.#orders;
-    const made = all.ask("ranks", "generate", { ...call.in, step, call: call.number });
-    await pipeline.add(ofCall(call, made), (answers) => call.answer(answers.flatMap(({ texts }) => texts)));
+    const { pipeline, step } = this.#orders;
+    const order = { ...call.in, step, call: call.number };
+    const made = this.#ask<{ readonly texts: readonly GeneratedText[] }>(call, "generate", order);
+    await pipeline.add(ofCall(call, made), (made) => {
+      if (made === undefined) return;
+      if ("error" in made) call.refuse(made.error);
+      else call.answer(made.answers.flatMap(({ texts }) => texts));
+    });
+  }
+
+  /**
+   * Orders a call of all ranks, and agrees with them on what has become of it. Ranks whose program has thrown wait; where the call
+   * reads, they go on here.
+   * @throws the error of a program if other ranks do not answer: they may wait for the rank that has failed
+   */
+  async #ask<T extends object>(
+    { kind }: LiveCall,
+    order: "accumulate" | "call" | "generate",
+    message: RankProtocol[typeof order]["in"],
+    own?: readonly object[],
+  ): Promise<Made<T>> {
+    const { all, group, isOfCode } = this.#orders;
+    const beginMs = performance.now();
+    const late = Promise.withResolvers<never>();
+    let timer: NodeJS.Timeout | undefined;
+    const onAnswer = (answer: object) => {
+      if (timer !== undefined || !isNotMade(answer) || answer.failure === undefined) return;
+      const error = fromFailure(answer.failure);
+      if (!isOfCode(error)) late.reject(error);
+      timer = setTimeout(() => late.reject(error), Math.max(GRACE_MS, 2 * (performance.now() - beginMs)));
+    };
+    try {
+      const asked = all.ask("ranks", order, message, own, onAnswer);
+      const answers: readonly object[] = await Promise.race([asked, late.promise]);
+      const failures = answers.map((answer) => (isNotMade(answer) ? answer.failure : undefined));
+      const failure = failures.find((each) => each !== undefined);
+      if (failure === undefined) return answers.some(isNotMade) ? undefined : { answers: answers as T[] };
+      const isOfAll = failures.every((each) => each !== undefined);
+      for (const [rank, each] of failures.entries())
+        if (kind !== "accumulate" && each !== undefined) group.ranks[rank]?.tell("goOn", {});
+      return { error: fromFailure(failure), isOfAll };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** An update that is not made keeps no state: its save would wait for it. @throws {FailedCall} if it was to be saved */
+  #refuseSave(own: Own): void {
+    if (own !== undefined && this.#halt !== undefined)
+      throw new FailedCall(this.#halt.call, this.#halt.error);
   }
 
   async #evaluate(call: CallOf<"evaluate">): Promise<void> {
@@ -270,12 +416,14 @@ export class ScriptedCalls {
     throw new LoadedState(call, { ...initial, step: step + 1 } as InitialState);
   }
 
-  /** Gives the feeder the batch of a call. */
-  #put(call: CallOfProgram): ProgramOrder {
+  /** Gives the feeder the batch of a call, once. */
+  #orderOf(call: CallOfProgram): ProgramOrder {
     const { plan, group } = this.#orders;
     const { feeder } = group;
     const { program, args, batch } = call.in;
     const requests = requestsOf(call, plan);
+    const { size } = this.#put;
+    if (this.#put.add(call.number).size === size) return { program, args, requests };
     feeder.tell("put", {
       call: call.number,
       batch:
@@ -289,10 +437,12 @@ export class ScriptedCalls {
   }
 }
 
+const isNotMade = (answer: object): answer is NotMade => "notMade" in answer;
+
 /** The work of a call. @throws {FailedCall} its error */
 function ofCall<T>(call: LiveCall, work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
-    throw new FailedCall(call, error);
+    throw error instanceof FailedCall ? error : new FailedCall(call, error);
   });
 }
 

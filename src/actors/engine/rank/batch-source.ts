@@ -94,6 +94,11 @@ export class BatchSource {
     this.#askExpected();
   }
 
+  /** Passes over batches of a call that is not made. */
+  passOver(requests: readonly BatchRequest[]): void {
+    for (const request of requests) disposeBatch(this.fetch(request).batch);
+  }
+
   #askExpected(): void {
     for (const request of this.#expected.slice(0, BATCHES_AHEAD))
       if (!this.#asked.has(keyOf(request))) this.#asked.set(keyOf(request), this.#ask(request));

@@ -48,6 +48,8 @@ export class GrantedStep implements Disposable {
   #isCalled = false;
   #update: UpdateOrder;
   #hasBegun = false;
+  /** Whether the present part has made a forward. */
+  #isPartBegun = false;
   /** The parameters that it trains, once its forwards are made. */
   #training: TrainingChange = {};
 
@@ -74,6 +76,11 @@ export class GrantedStep implements Disposable {
     return this.#hasBegun;
   }
 
+  /** Whether the part that was trained last has made a forward: else an error in it has changed nothing. */
+  get isPartBegun(): boolean {
+    return this.#isPartBegun;
+  }
+
   /** Number of micro-batches of the replica so far. */
   get numMicroBatches(): number {
     return this.#part.first + this.#part.size;
@@ -92,6 +99,7 @@ export class GrantedStep implements Disposable {
   train(lossesOf: (batch: TensorBatch) => Losses, part = this.#part): void {
     const { engine, model } = this.#runner;
     this.#part = part;
+    this.#isPartBegun = false;
     this.#numWeighed += part.size * (part.weight ?? 1);
     const actions = this.#runner.schedule(part.size);
     const lastForward = actions.findLastIndex(({ kind }) => kind === "forward");
@@ -112,6 +120,13 @@ export class GrantedStep implements Disposable {
       engine.noteTrained();
       if (part.isLast) this.#sendScored();
     });
+  }
+
+  /** Takes back a part whose first forward has thrown: the step is as before it. @param before - the step's earlier micro-batches */
+  undo({ first, size, weight = 1 }: StepPart): void {
+    this.#numWeighed -= size * weight;
+    this.release(first);
+    this.#part = { first: 0, size: first, isLast: false };
   }
 
   /** @returns a micro-batch's samples, to be {@link release}d; metrics logged from here on count as they do */
@@ -166,6 +181,7 @@ export class GrantedStep implements Disposable {
       return undefined;
     });
     if (!this.#hasBegun) this.#sendBegin();
+    this.#isPartBegun = true;
     this.#runner.report("forward", key.microBatch, beginMs);
     return taken;
   }

@@ -76,14 +76,34 @@ export class ModelReadings {
         // Replicas without batches left compute along if experts are shared, and report nothing.
         if (request === undefined && ep === 1) break;
         const fetched = batches.fetch(request ?? first);
-        read(fetched, first, request);
-        disposeBatch(fetched.batch);
+        try {
+          read(fetched, first, request);
+        } catch (error) {
+          // Other ranks may have read them: they are kept until all have.
+          batches.passOver(this.#readAfter(requests, at));
+          throw error;
+        } finally {
+          disposeBatch(fetched.batch);
+        }
       }
     });
     for (const arrived of this.#underWay.splice(0)) this.#runner.context.wait(arrived);
   }
 
-  /** @param by - the job's function @param request - the one whose rows are sent; undefined to only compute along */
+  /** This replica's batches after those at place `at`. */
+  #readAfter(requests: readonly BatchRequest[], at: number): readonly BatchRequest[] {
+    const { plan, place } = this.#runner;
+    const { dp, ep } = plan.layout.mesh;
+    const firsts = requests.flatMap((request, index) =>
+      index > at && index % dp === 0 ? [[index, request] as const] : [],
+    );
+    return firsts.flatMap(([index, first]) => requests[index + place.dp] ?? (ep === 1 ? [] : first));
+  }
+
+  /**
+   * @param by - the job's function
+   * @param request - the one whose rows are sent; undefined to only compute along
+   */
   #send(by: string, pass: string, predict: () => Rows, request: BatchRequest | undefined): void {
     scope(() => {
       const rows = this.#throughChunks(pass, predict);

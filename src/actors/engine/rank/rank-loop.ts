@@ -13,7 +13,7 @@ import {
 } from "../../../job/index.ts";
 import { checkStateName } from "../../../library/checkpoint/index.ts";
 import { type DatasetFacts, disposeBatch, type TensorBatch } from "../../../library/data/index.ts";
-import type { Received } from "../../../runtime/index.ts";
+import { type Received, toFailure } from "../../../runtime/index.ts";
 import type { RankProtocol, RankStepped } from "../../protocols/index.ts";
 import { directOutput } from "./direct-output.ts";
 import { GrantedStep } from "./granted-step.ts";
@@ -113,15 +113,22 @@ export class RankLoop extends MeshRank implements RankContext {
         this.#drop(order, step);
         return;
       }
-      if (order.kind === "call") order.reply(this.#readings.call(order.message, true));
-      else if (order.kind === "generate") order.reply(this.#readings.generate(order.message, true));
+      if (order.kind === "call" || order.kind === "generate") this.#read(order, true);
       else if (order.kind === "evaluate")
         order.reply(this.#readings.evaluate(order.message.step, order.message.requests, true));
       else {
         const update = order.kind === "update" ? order.message : order.message.update;
         if (update !== undefined) step.update(update);
-        if (order.kind === "accumulate") this.#accumulate(step, order.message);
-        else step.handOn();
+        if (order.kind !== "accumulate") step.handOn();
+        else if (!this.#accumulate(step, order)) {
+          if (!step.isBegun) {
+            step[Symbol.dispose]();
+            this.#granted = undefined;
+            return;
+          }
+          order = this.#end ?? this.#receive(WITHIN_STEP);
+          continue;
+        }
         if (update !== undefined) {
           this.#answer(step);
           return;
@@ -140,10 +147,29 @@ export class RankLoop extends MeshRank implements RankContext {
     this.#end = end;
   }
 
-  #accumulate(
-    step: GrantedStep,
-    { program, args, requests, weight, update, ahead = [] }: RankProtocol["accumulate"]["in"],
-  ): void {
+  /** Carries out a call that reads. An error of the job's is the answer, where the rank can go on after it. */
+  #read(order: Extract<Order, { kind: "call" | "generate" }>, isWithin: boolean): void {
+    try {
+      if (order.kind === "call") order.reply(this.#readings.call(order.message, isWithin));
+      else order.reply(this.#readings.generate(order.message, isWithin));
+    } catch (error) {
+      if (!this.#canGoOn) throw error;
+      this.#noteModule(error);
+      order.reply({ notMade: true, failure: toFailure(error) });
+      // Ranks that compute together would take the next call's tensors for this one's.
+      this.#receive(["goOn"]);
+    }
+  }
+
+  /** Whether the ranks can agree on going on: stages wait for what a stage that has failed does not send. */
+  get #canGoOn(): boolean {
+    const { layout, groups } = this.#runner.plan;
+    return layout.mesh.pp === 1 && new Set(groups.hosts).size < 2;
+  }
+
+  /** @returns whether it was made; if not, nothing has changed, and orders since then are passed over */
+  #accumulate(step: GrantedStep, order: Extract<Order, { kind: "accumulate" }>): boolean {
+    const { program, args, requests, weight, update, ahead = [] } = order.message;
     const { model, place, plan, batches } = this.#runner;
     const size = requests.length / plan.layout.mesh.dp;
     const shareOf = (all: typeof requests) => all.slice(place.dp * size, (place.dp + 1) * size);
@@ -153,13 +179,39 @@ export class RankLoop extends MeshRank implements RankContext {
       checkLosses(losses, program);
       return losses;
     };
-    step.train(lossesOf, {
+    const part = {
       first: step.isBegun ? step.numMicroBatches : 0,
       size,
       isLast: update !== undefined,
       requests: shareOf(requests),
       weight,
-    });
+    };
+    try {
+      step.train(lossesOf, part);
+      return true;
+    } catch (error) {
+      if (!this.#canGoOn || step.isPartBegun) throw error;
+      this.#noteModule(error);
+      step.undo(part);
+      batches.passOver(part.requests.slice(1));
+      order.reply({ notMade: true, failure: toFailure(error) });
+      this.#passOver();
+      return false;
+    }
+  }
+
+  /** Carries out no order until the ranks have agreed to go on, or the end comes. */
+  #passOver(): void {
+    for (;;) {
+      const order = this.#receive([...WITHIN_STEP, "goOn"]);
+      if (order.kind === "goOn") return;
+      if (order.kind === "end") {
+        this.#end = order;
+        return;
+      }
+      if (order.kind === "evaluate") order.reply({ batches: [] });
+      else order.reply({ notMade: true });
+    }
   }
 
   /** Ends the work of a loop that has returned: granted steps are not made, inspections answered with the present state. */
@@ -377,8 +429,7 @@ export class RankLoop extends MeshRank implements RankContext {
         return undefined;
       }
       try {
-        if (order.kind === "call") order.reply(this.#readings.call(order.message, false));
-        else if (order.kind === "generate") order.reply(this.#readings.generate(order.message, false));
+        if (order.kind === "call" || order.kind === "generate") this.#read(order, false);
         else if (order.kind === "sample") order.reply(this.#readings.sample(order.message.step));
         else if (order.message.step > this.#numSteps) order.reply({ batches: [] });
         else order.reply(this.#readings.evaluate(order.message.step, order.message.requests));
@@ -414,7 +465,7 @@ export class RankLoop extends MeshRank implements RankContext {
     if (wantsStop) this.#endsAt = this.#receive(["verdict"]).message.step;
   }
 
-  #receive<K extends Order["kind"] | "ready" | "wanted" | "heard">(
+  #receive<K extends Order["kind"] | "ready" | "wanted" | "heard" | "goOn">(
     kinds: readonly K[],
   ): Received<RankProtocol, K> {
     return this.#runner.context.receive(kinds, { deadlineMs: Number.POSITIVE_INFINITY });

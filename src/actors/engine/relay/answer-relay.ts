@@ -25,8 +25,16 @@ export async function answerRelay(relay: Relay, known: KnownMembers): Promise<Re
   }
 }
 
-/** Does the same, and throws failures. @throws the first receiver's error; `ACTOR_DOWN` if a receiver or a relay is gone */
-export async function sendDown(relay: Relay, { ranks, shards }: KnownMembers): Promise<Answers> {
+/**
+ * Does the same, and throws failures.
+ * @param onAnswer - receives each answer of this host's members as it comes
+ * @throws the first receiver's error; `ACTOR_DOWN` if a receiver or a relay is gone
+ */
+export async function sendDown(
+  relay: Relay,
+  { ranks, shards }: KnownMembers,
+  onAnswer: (answer: unknown) => void = () => {},
+): Promise<Answers> {
   const { host, to, kind, message, own, deadlineMs } = relay;
   const members = to === "ranks" ? ranks : shards;
   const below = host.below.map((node) => ({
@@ -52,9 +60,11 @@ export async function sendDown(relay: Relay, { ranks, shards }: KnownMembers): P
       ),
     ),
     Promise.all(
-      here.map(
-        async ({ rank, member, order }) => [rank, await member.ask(kind, order, { deadlineMs })] as const,
-      ),
+      here.map(async ({ rank, member, order }) => {
+        const answer = await member.ask(kind, order, { deadlineMs });
+        onAnswer(answer);
+        return [rank, answer] as const;
+      }),
     ),
   ]);
   return [...near, ...far.flat()];

@@ -30,16 +30,23 @@ export class Broadcast {
     this.#deadlineMs = deadlineMs;
   }
 
-  /** @param own - by rank of the world @returns answers in rank order @throws the first error; `ACTOR_DOWN` if one is gone */
+  /**
+   * @param own - by rank of the world
+   * @param onAnswer - receives each answer as it comes, of receivers that are reached directly
+   * @returns their answers, in rank order
+   * @throws the first receiver's error; `ACTOR_DOWN` if a receiver or a relay is gone
+   */
   async ask<T extends keyof Members, K extends AskKind<Members[T]>>(
     to: T,
     kind: K,
     message: In<Members[T], K> & object,
     own?: Own<In<Members[T], K>>,
+    onAnswer: (answer: Out<Members[T], K>) => void = () => {},
   ): Promise<Out<Members[T], K>[]> {
     const order = { host: this.#root, to, kind, message, own, deadlineMs: this.#deadlineMs };
     const answers: Out<Members[T], K>[] = [];
-    for (const [rank, answer] of await sendDown(order, this.#group))
+    const hear = (answer: unknown) => onAnswer(answer as Out<Members[T], K>);
+    for (const [rank, answer] of await sendDown(order, this.#group, hear))
       answers[rank] = answer as Out<Members[T], K>;
     return answers;
   }

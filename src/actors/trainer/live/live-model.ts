@@ -1,6 +1,11 @@
 import { hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import { nearestName, TroupeError } from "../../../errors/index.ts";
-import type { RolloutsJudged } from "../../../job/events/index.ts";
+import type {
+  EventKind,
+  EventStream,
+  EventStreamOptions,
+  RolloutsJudged,
+} from "../../../job/events/index.ts";
 import { type Job, type JobConfig, programNames } from "../../../job/index.ts";
 import { checkStateName, type StateName } from "../../../library/checkpoint/index.ts";
 import { type Batch, mapBatch, type SampleRange, tensorsIn } from "../../../library/data/index.ts";
@@ -32,6 +37,7 @@ export interface LiveRun extends OpenedRun {
   readonly calls: CallLog;
   /** Settles once the run is over. */
   readonly over: Promise<unknown>;
+  readonly events: <K extends EventKind>(options: EventStreamOptions<K>) => EventStream<K>;
   /**
    * Opens another model of the job, on ranks of its own, that serves a state after `step` steps and never trains it; undefined
    * where there can be none. Ownership of the weights passes.
@@ -102,6 +108,14 @@ export class LiveModel<J = Job> implements ReadModel<J> {
   constructor(run: LiveRun) {
     this.#run = run;
     this.#numSteps = run.firstStep;
+  }
+
+  /**
+   * This model's events, or a selection of them, for `for await`, as `runtime.events` has those of all. Ends with the runtime.
+   * @throws {TroupeError} `OPTION`
+   */
+  events<K extends EventKind = EventKind>(options: EventStreamOptions<K> = {}): EventStream<K> {
+    return this.#run.events(options);
   }
 
   /**

@@ -16,7 +16,7 @@ import type { InitialState, RankGroup, RunResult } from "../../protocols/index.t
 import type { RunPlan } from "../plan/plan-run.ts";
 import type { Start } from "../resume/start.ts";
 import { LastGood } from "./last-good.ts";
-import { Recovery, type RestartPoint } from "./recovery.ts";
+import { isOfCode, Recovery, type RestartPoint } from "./recovery.ts";
 import { ReportedSaves } from "./reported-saves.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
 
@@ -114,6 +114,7 @@ async function leadGenerations(
         ...(best && { evaluations: best.until(step) }),
       }),
       listener,
+      isOfCode,
       onPrepared: async () => {
         if (loading?.call.kind === "load") loading.call.answer({ step: initial.step });
         loading = undefined;

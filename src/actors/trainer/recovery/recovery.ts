@@ -44,10 +44,8 @@ export class Recovery {
 
   /** Goes back to the last kept state, without the failed call. @throws the error if no call is to blame; as {@link after} */
   async without({ call, cause }: FailedCall, calls: CallLog, generation: number, at: RestartPoint) {
-    // A program, the data or an option has no such code: those are of lost, slow and stuck actors.
-    const accidents =
-      call.kind === "load" ? LOSSES : [...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"];
-    if (hasCode(cause, accidents)) return await this.after(cause, generation, at);
+    const isToBlame = call.kind === "load" ? !hasCode(cause, LOSSES) : isOfCode(cause);
+    if (!isToBlame) return await this.after(cause, generation, at);
     if (call.kind === "load" && !calls.isOpen(call)) throw cause;
     calls.refuse(call, cause);
     await this.#ranks.renew();
@@ -87,6 +85,11 @@ function hasCode(error: unknown, codes: readonly string[]): error is TroupeError
 }
 
 const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "CHECKPOINT_ELSEWHERE", "MEMORY_COPY_LOST"];
+
+/** Whether a program, the data or an option of a call has thrown the error: not a lost, slow or stuck actor. */
+export function isOfCode(error: unknown): boolean {
+  return !hasCode(error, [...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"]);
+}
 
 const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 

@@ -32,14 +32,12 @@ export async function stateIn(
 }
 
 /** @returns undefined where the folder has weights, and no checkpoint */
-async function checkpointIn(folder: string): Promise<Start | undefined> {
-  try {
-    return await startFromCheckpoint(folder, undefined);
-  } catch (error) {
+function checkpointIn(folder: string): Promise<Start | undefined> {
+  return startFromCheckpoint(folder, undefined).catch((error: unknown) => {
     const isMissing = error instanceof TroupeError && error.code === "CHECKPOINT_MISSING";
-    if (isMissing && (await hasWeights(folder))) return undefined;
+    if (isMissing && hasWeights(folder)) return undefined;
     throw error;
-  }
+  });
 }
 
 async function deltaIn(folder: string, model: Module, seed: number): Promise<InitialState> {

@@ -184,6 +184,11 @@ export class ProgramCall implements CallProgram {
       this.#programs.keep(this.#block, made);
       return;
     }
+    // A third recording was under way when two agreed.
+    if (before.isSure) {
+      dropProgram(made.program);
+      return;
+    }
     const difference = isSame(before, made)
       ? programDifference(before.program, made.program)
       : "other results";

@@ -1,6 +1,12 @@
 import { framesOf, ownFrames } from "../../../errors/index.ts";
 import { isFused, type Module, type Randomness } from "../../nn/index.ts";
-import { describeProgram, dropProgram, type ProgramText, type Tensor } from "../../tensor/index.ts";
+import {
+  describeProgram,
+  dropProgram,
+  improveProgram,
+  type ProgramText,
+  type Tensor,
+} from "../../tensor/index.ts";
 import { describePlain } from "./describe-plain.ts";
 import { type Kept, ProgramCall, type ProgramStore } from "./program-call.ts";
 
@@ -100,6 +106,7 @@ export class BlockPrograms implements ProgramStore, Disposable {
   }
 
   confirm(block: number, kept: Kept): void {
+    improveProgram(kept.program);
     kept.isSure = true;
     const text = describeProgram(kept.program);
     const key = JSON.stringify(text);

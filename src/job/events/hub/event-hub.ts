@@ -100,14 +100,18 @@ export class EventHub {
     return () => this.#sinks.delete(guarded);
   }
 
-  /** Returns the events as an async iterator, starting with the latest ones. @throws {TroupeError} `OPTION` */
-  events<Kind extends EventKind = EventKind>(options: EventStreamOptions<Kind> = {}): EventStream<Kind> {
+  /** Returns the events as an async iterator, from the latest ones on. @param isMeant - selects further @throws {TroupeError} `OPTION` */
+  events<Kind extends EventKind = EventKind>(
+    options: EventStreamOptions<Kind> = {},
+    isMeant: (event: TroupeEvent) => boolean = () => true,
+  ): EventStream<Kind> {
     refuseUnknown("OPTION", "events", options, { kinds: true, sample: true, buffer: true });
     const { buffer = 1024 } = options;
     const meaning = "the number of events held for a slow reader";
     if (!Number.isSafeInteger(buffer) || buffer < 1)
       throw optionError("buffer", "a whole number ≥ 1", buffer, meaning);
-    return new EventStream(this.events$.pipe(filter(selector(options))), buffer);
+    // One after the other: a sample counts those that are meant.
+    return new EventStream(this.events$.pipe(filter(isMeant), filter(selector(options))), buffer);
   }
 
   /** Delivers all emitted events to subscribers, at most a second to slow ones, so that code that waits for one can go on. */

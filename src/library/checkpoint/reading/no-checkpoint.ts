@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { nearestPath, TroupeError } from "../../../errors/index.ts";
-import { isS3 } from "../storage/s3/s3-client.ts";
+import { isS3 } from "../../s3-client.ts";
 import { ownerName } from "./run-record.ts";
 
 /**

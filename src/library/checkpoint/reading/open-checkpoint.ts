@@ -1,11 +1,11 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
 import { isThere } from "../../../errors/untrusted/index.ts";
+import { isS3 } from "../../s3-client.ts";
 import { manifestName, type TrainerState } from "../format/manifest.ts";
 import { stepOf } from "../format/step-folder.ts";
 import { openStorage } from "../open-storage.ts";
 import { LocalFolder } from "../storage/local-folder.ts";
-import { isS3 } from "../storage/s3/s3-client.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 import { Checkpoint } from "./checkpoint.ts";
 import { folderNamed, isStateName } from "./named-states.ts";

@@ -11,32 +11,87 @@ const DELTA_BYTE_ARRAY = 7;
 type Fields = ReadonlyMap<number, Field>;
 type Field = number | Uint8Array | Fields | readonly Field[];
 
+/** A group of rows, which lies in one part of its file. */
+export interface RowGroup {
+  readonly begin: number;
+  readonly end: number;
+  readonly numRows: number;
+  /** Bytes of its pages, uncompressed. */
+  readonly sizeBytes: number;
+}
+
+/** The bytes at the end of a Parquet file that say how long its description is. */
+export const PARQUET_TAIL_BYTES = 8;
+
+/** @returns where a file's description begins, by its last bytes. @throws {Error} in words, where it has none */
+export function parquetDescription(tail: Buffer, fileBytes: number): number {
+  const end = fileBytes - PARQUET_TAIL_BYTES;
+  const size = tail.length < PARQUET_TAIL_BYTES ? 0 : tail.readUInt32LE(0);
+  if (end < 4 || size > end || tail.toString("latin1", 4) !== "PAR1")
+    throw new Error("it does not end as Parquet does");
+  return end - size;
+}
+
 /**
- * Reads a Parquet file's metadata and page headers, and adds up the sizes that they claim, before anything is
- * allocated: a file of some hundred bytes can claim more than any memory holds.
+ * Reads a Parquet file's groups of rows from its description, and checks that it can hold as many rows.
+ * @throws {Error} in words
+ */
+export function rowGroups(description: Buffer, fileBytes: number): RowGroup[] {
+  const file = new Compact(description).fields(0);
+  const budget = new Budget(fileBytes);
+  budget.spend(numberIn(file, 3), 0);
+  return structsIn(file, 4).map((group) => {
+    budget.spend(numberIn(group, 3), 0);
+    const ranges = structsIn(group, 1).map((column) => columnRange(column.get(3), fileBytes));
+    return {
+      begin: ranges.reduce((least, [begin]) => Math.min(least, begin), fileBytes),
+      end: ranges.reduce((most, [, end]) => Math.max(most, end), 0),
+      numRows: numberIn(group, 3),
+      sizeBytes: numberIn(group, 2),
+    };
+  });
+}
+
+/**
+ * Reads the page headers of a group of rows, and adds up the sizes that they claim, before anything is allocated: a file of some
+ * hundred bytes can claim more than any memory holds.
+ * @param bytes - of the file from `base` on, with all of the group
+ * @throws {Error} in words, for an invalid group or one that claims more than its size allows
+ */
+export function checkRowGroup(description: Buffer, index: number, bytes: Buffer, base: number): void {
+  const group = structsIn(new Compact(description).fields(0), 4)[index];
+  if (group === undefined) throw new Error(`no group ${index} of rows`);
+  const budget = new Budget(bytes.length);
+  budget.spend(numberIn(group, 3), 0);
+  for (const column of structsIn(group, 1)) {
+    const [begin, end] = columnRange(column.get(3), base + bytes.length);
+    if (begin < base) throw new Error(`a column at byte ${begin}, before its group`);
+    checkColumn(bytes, begin - base, end - base, budget);
+  }
+}
+
+/**
+ * Checks all of a file.
  * @throws {Error} in words, for an invalid file or one that claims more than its size allows
  * @see https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
  */
 export function checkParquet(bytes: Buffer): void {
-  const end = bytes.length - 8;
-  const size = end < 4 ? 0 : bytes.readUInt32LE(end);
-  if (end < 4 || size > end || bytes.toString("latin1", end + 4) !== "PAR1")
-    throw new Error("it does not end as Parquet does");
-  const file = new Compact(bytes.subarray(end - size, end)).fields(0);
-  const budget = new Budget(bytes.length);
-  budget.spend(numberIn(file, 3), 0);
-  for (const group of structsIn(file, 4)) {
-    budget.spend(numberIn(group, 3), 0);
-    for (const column of structsIn(group, 1)) checkColumn(bytes, column.get(3), budget);
-  }
+  const end = Math.max(0, bytes.length - PARQUET_TAIL_BYTES);
+  const begin = parquetDescription(bytes.subarray(end), bytes.length);
+  const description = bytes.subarray(begin, end);
+  const groups = rowGroups(description, bytes.length);
+  for (const index of groups.keys()) checkRowGroup(description, index, bytes, 0);
 }
 
-function checkColumn(bytes: Buffer, column: Field | undefined, budget: Budget): void {
+function columnRange(column: Field | undefined, end: number): [begin: number, end: number] {
   if (!(column instanceof Map)) throw new Error("a column without a description");
   const begin = numberIn(column, 11) || numberIn(column, 9);
-  const end = begin + numberIn(column, 7);
-  if (!(begin >= 0 && end <= bytes.length))
-    throw new Error(`a column at bytes ${begin} to ${end} of ${bytes.length}`);
+  const until = begin + numberIn(column, 7);
+  if (begin >= 0 && until >= begin && until <= end) return [begin, until];
+  throw new Error(`a column at bytes ${begin} to ${until} of ${end}`);
+}
+
+function checkColumn(bytes: Buffer, begin: number, end: number, budget: Budget): void {
   for (let at = begin; at < end - 1; ) {
     const compact = new Compact(bytes.subarray(at, end));
     const head = compact.fields(0);

@@ -1,3 +1,5 @@
+import zlib from "node:zlib";
+import type { Compressors } from "hyparquet";
 import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import type { JsonRecord } from "./json-lines.ts";
@@ -6,7 +8,7 @@ import { unreadable } from "./refusal.ts";
 
 /**
  * Reads the rows of a Parquet file in the format of Hugging Face's datasets: columns by name, 64-bit integers as
- * numbers, nested lists and records unchanged. Pages may be plain or compressed by Snappy.
+ * numbers, nested lists and records unchanged. Pages may be plain or packed by Snappy, gzip, Brotli or, from Node 22.15 on, zstd.
  * @throws {TroupeError} `DATA_UNREADABLE`
  */
 export async function readParquet(path: string): Promise<JsonRecord[]> {
@@ -20,21 +22,33 @@ export async function readParquet(path: string): Promise<JsonRecord[]> {
       byteLength: bytes.length,
       slice: (begin: number, end?: number) => sliceOf(bytes, begin, end),
     };
-    const rows = await parquetReadObjects({ file });
-    return rows.map((row) => plain(row) as JsonRecord);
+    const rows = await parquetReadObjects({ file, compressors });
+    return rows.map((row) => plainValue(row) as JsonRecord);
   } catch (cause) {
     throw unreadable(path, cause);
   }
 }
 
-function plain(value: unknown): unknown {
+/** Unpackers of pages that are not the reader's own, each bounded by the size that the page's head claims. */
+export const compressors: Compressors = {
+  GZIP: (bytes, size) => zlib.gunzipSync(bytes, { maxOutputLength: size }),
+  BROTLI: (bytes, size) => zlib.brotliDecompressSync(bytes, { maxOutputLength: size }),
+  // Absent before Node 22.15.
+  ...(typeof zlib.zstdDecompressSync === "function" && {
+    ZSTD: (bytes: Uint8Array, size: number) => zlib.zstdDecompressSync(bytes, { maxOutputLength: size }),
+  }),
+};
+
+/** Makes a value of a table plain: 64-bit integers become numbers. */
+export function plainValue(value: unknown): unknown {
   if (typeof value === "bigint") return Number(value);
-  if (Array.isArray(value)) return value.map(plain);
+  if (Array.isArray(value)) return value.map(plainValue);
   if (value === null || typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype)
     return value;
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plainValue(each)]));
 }
 
-function sliceOf(bytes: Buffer, begin: number, end = bytes.length): ArrayBuffer {
+/** Copies bytes `begin` to `end` into memory of its own. */
+export function sliceOf(bytes: Buffer, begin: number, end = bytes.length): ArrayBuffer {
   return new Uint8Array(bytes.subarray(begin, end)).buffer;
 }

@@ -39,6 +39,13 @@ export interface RecordFormat {
   read(file: RangedFile, block: Block): Awaitable<BlockRecords>;
 }
 
+/** A file of records, with its blocks. */
+export interface BlockFile {
+  readonly file: RangedFile;
+  readonly format: RecordFormat;
+  readonly found: FileBlocks;
+}
+
 /** The most bad records of a file that are named. */
 const MOST_NAMED = 10;
 

@@ -3,17 +3,15 @@ import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
 import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
-import { BlockBuilder, type BuilderOptions, type FileBlocks, type RecordFormat } from "./block.ts";
+import {
+  BlockBuilder,
+  type BlockFile,
+  type BuilderOptions,
+  type FileBlocks,
+  type RecordFormat,
+} from "./block.ts";
 import { formatOf, openPlace } from "./places.ts";
-import type { RangedFile } from "./ranged-file.ts";
 import { packingOf, UnpackedFile } from "./unpacked-file.ts";
-
-/** A file of records, with its blocks. */
-export interface BlockFile {
-  readonly file: RangedFile;
-  readonly format: RecordFormat;
-  readonly found: FileBlocks;
-}
 
 /** Options of {@link openBlocks}. */
 export interface IndexOptions extends BuilderOptions {

@@ -7,6 +7,8 @@ import { ForwardReader } from "./ranged-file.ts";
 const NEWLINE = 10;
 /** A longer line is bad. */
 const MOST_LINE_BYTES = 32 << 20;
+/** After a line of so many bytes the rest of a file is given up. */
+const MOST_DAMAGED_BYTES = 256 << 20;
 
 /** One JSON object per line; empty lines are skipped. */
 export const jsonLines: RecordFormat = {
@@ -33,6 +35,7 @@ export const jsonLines: RecordFormat = {
         begin = at - chunk.length + to + 1;
         from = to + 1;
       }
+      if (isTooLong && at - begin > MOST_DAMAGED_BYTES) break;
       if (isTooLong) continue;
       rest = Buffer.concat([rest, chunk.subarray(from)]);
       if (rest.length <= MOST_LINE_BYTES) continue;

@@ -6,12 +6,13 @@ import { cacheFolder } from "../cache-folder.ts";
 import type { Awaitable, Fingerprint } from "../dataset.ts";
 import type { JsonRecord } from "../formats/index.ts";
 import { isPromise, type OrderedSamples, type SampleOrder } from "../sample-dataset.ts";
-import type { Block, BlockRecords } from "./block.ts";
+import type { Block, BlockFile, BlockRecords } from "./block.ts";
 import { BlockCache } from "./block-cache.ts";
 import { BlockOrder } from "./block-order.ts";
 import { type Columns, columnPicker, type PickColumns } from "./columns.ts";
-import { type BlockFile, openBlocks } from "./file-blocks.ts";
+import { openBlocks } from "./file-blocks.ts";
 import { IndexProgress } from "./index-progress.ts";
+import { openLoose } from "./loose-files.ts";
 import { placesOf, type RecordSource } from "./places.ts";
 
 /** Options of {@link openRecords}. */
@@ -68,11 +69,11 @@ export interface Records<T> extends OrderedSamples<T> {
 }
 
 /**
- * Opens files of records: `.jsonl`, WebDataset's `.tar`, both also packed by gzip or zstd; local, or over HTTP. All are gone
- * through once, unless an earlier run did so; then only what a batch needs is read, and a bounded part of it kept. For
+ * Opens files of records: `.jsonl` and WebDataset's `.tar`, both also packed by gzip or zstd, `.parquet`, `.arrow`, or a folder of
+ * loose files; local, over HTTP or from S3. All are gone through once, unless an earlier run did so; then only what a batch needs is read, and a bounded part of it kept. For
  * `sampleDataset`, which shuffles them by blocks.
  * @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the file and the place of a bad record,
- *   `DATA_OPTION`, `DATA_EMPTY` if no record is left, `DATA_CACHE_FAILED`
+ *   `DATA_OPTION`, `DATA_EMPTY` if no record is left, `DATA_CACHE_FAILED`, `DATA_PACKAGE`, `S3_FAILED`, `S3_UNAVAILABLE`
  */
 export async function openRecords<T = JsonRecord>(
   from: RecordSource,
@@ -97,13 +98,15 @@ export async function openRecords<T = JsonRecord>(
   const waiting = places.entries();
   const work = async () => {
     for (const [index, place] of waiting) {
-      files[index] = await openBlocks(place, {
-        blockBytes,
-        leavesOut: bad === "leave-out",
-        check: (record, at) => void pick?.(record, at),
-        advance: (numBytes) => progress.add(numBytes),
-        ...{ indexFolder, unpackedFolder, unpackedBytes, key: JSON.stringify(columns ?? "") },
-      });
+      files[index] = await (typeof place !== "string"
+        ? openLoose(place)
+        : openBlocks(place, {
+            blockBytes,
+            leavesOut: bad === "leave-out",
+            check: (record, at) => void pick?.(record, at),
+            advance: (numBytes) => progress.add(numBytes),
+            ...{ indexFolder, unpackedFolder, unpackedBytes, key: JSON.stringify(columns ?? "") },
+          }));
       progress.fileDone(files[index].found);
     }
   };
@@ -192,12 +195,7 @@ class FileRecords<T> implements Records<T> {
   }
 
   at(index: number): Awaitable<T> {
-    const number = this.#blockOf(index);
-    const row = index - (this.#begins[number] as number);
-    const block = this.#cache.get(number);
-    return block instanceof Promise
-      ? block.then((read) => this.#sampleOf(number, row, read))
-      : this.#sampleOf(number, row, block as GoodRecords);
+    return this.#sampleAt(index, 0);
   }
 
   indexAt(position: number, order: SampleOrder): number {
@@ -250,14 +248,19 @@ class FileRecords<T> implements Records<T> {
     return { records, places: leftOut.size === 0 ? all : all.filter((place) => !leftOut.has(place)) };
   }
 
-  #sampleOf(number: number, row: number, block: GoodRecords, numTried = 0): Awaitable<T> {
+  /** The sample at `index`; where that is left out, its next good neighbour. */
+  #sampleAt(index: number, numTried: number): Awaitable<T> {
+    const number = this.#blockOf(index);
+    const row = index - (this.#begins[number] as number);
     const retry = (error: unknown): Awaitable<T> => {
-      if (!this.#mayLeaveOut(error, number, row) || numTried >= Math.min(MOST_TRIED, block.places.length - 1))
-        throw error;
-      return this.#sampleOf(number, (row + 1) % block.places.length, block, numTried + 1);
+      if (!this.#mayLeaveOut(error, index) || numTried + 1 >= Math.min(MOST_TRIED, this.length)) throw error;
+      return this.#sampleAt((index + 1) % this.length, numTried + 1);
     };
     try {
-      const sample = this.#mapped(number, row, block);
+      const block = this.#cache.get(number);
+      const sample = isPromise(block)
+        ? block.then((read) => this.#mapped(number, row, read))
+        : this.#mapped(number, row, block);
       return isPromise(sample) ? Promise.resolve(sample).catch(retry) : sample;
     } catch (error) {
       return retry(error);
@@ -274,10 +277,9 @@ class FileRecords<T> implements Records<T> {
   }
 
   /** Notes a sample that was refused. */
-  #mayLeaveOut(error: unknown, number: number, row: number): boolean {
+  #mayLeaveOut(error: unknown, index: number): boolean {
     const isBad = error instanceof TroupeError && /^DATA_(EXAMPLE|UNREADABLE)$/.test(error.code);
     if (!isBad || this.#options.bad !== "leave-out") return false;
-    const index = (this.#begins[number] as number) + row;
     if (!this.#refused.has(index)) {
       this.#refused.add(index);
       this.numBad++;

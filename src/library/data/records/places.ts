@@ -1,15 +1,20 @@
 import { basename } from "node:path";
 import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { isS3 } from "../../s3-client.ts";
 import { pathsOf } from "../text/text-source.ts";
+import { arrow } from "./arrow.ts";
 import type { RecordFormat } from "./block.ts";
 import { HttpFile } from "./http-file.ts";
 import { jsonLines } from "./lines.ts";
 import { LocalFile } from "./local-file.ts";
+import { type LooseFolder, looseFolder } from "./loose-files.ts";
 import type { RangedFile } from "./ranged-file.ts";
+import { parquet } from "./row-groups.ts";
+import { S3Object, s3Places } from "./s3-object.ts";
 import { tar } from "./tar.ts";
 
 /**
- * Where records lie: a file, a folder, a pattern such as `data/*.jsonl`, an address (`http://`, `https://`), or a list of
+ * Where records lie: a file, a folder, a pattern such as `data/*.jsonl`, an address (`http://`, `https://`, `s3://`), or a list of
  * those. In an address and in a path that does not exist, braces stand for several names: `{a,b}`, `{000..099}`.
  */
 export type RecordSource = string | readonly string[];
@@ -17,6 +22,8 @@ export type RecordSource = string | readonly string[];
 /** How files are read, by the end of their names before one of a packing. */
 const formats: readonly (readonly [ending: RegExp, format: RecordFormat])[] = [
   [/\.(jsonl|ndjson)(\.gz|\.zst)?$/i, jsonLines],
+  [/\.(arrow|feather|ipc)$/i, arrow],
+  [/\.parquet$/i, parquet],
   [/\.(tar(\.gz|\.zst)?|tgz)$/i, tar],
 ];
 
@@ -28,25 +35,27 @@ export function formatOf(place: string): RecordFormat | undefined {
 
 /**
  * Finds the files of a source: entries in the given order, those of a folder or pattern sorted, and of a folder only the ones
- * whose format is known.
+ * whose format is known, or else all its pictures, recordings and texts as samples.
  * @throws {TroupeError} `DATA_MISSING`, `DATA_OPTION` for a file whose format is not known
  */
-export async function placesOf(source: RecordSource): Promise<string[]> {
-  const places: string[] = [];
+export async function placesOf(source: RecordSource): Promise<(string | LooseFolder)[]> {
+  const places: (string | LooseFolder)[] = [];
   for (const entry of typeof source === "string" ? [source] : source) {
     const found = await placesAt(entry);
     const known = found.filter((place) => formatOf(place) !== undefined);
     const [first] = found;
     if (first === undefined) throw missing(entry);
-    if (known.length === 0) throw unknownFormat(first);
-    places.push(...known);
+    const loose = known.length === 0 ? looseFolder(entry, found) : undefined;
+    if (known.length === 0 && (loose === undefined || first === entry)) throw unknownFormat(first);
+    places.push(...(loose === undefined ? known : [loose]));
   }
   if (places.length === 0) throw missing("");
   return places;
 }
 
-/** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE` */
+/** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, `S3_FAILED`, `S3_UNAVAILABLE` */
 export function openPlace(place: string): Promise<RangedFile> {
+  if (isS3(place)) return S3Object.open(place);
   return isHttp(place) ? HttpFile.open(place) : LocalFile.open(place);
 }
 
@@ -56,6 +65,7 @@ function isHttp(place: string): boolean {
 
 async function placesAt(entry: string): Promise<string[]> {
   if (isHttp(entry)) return spread(entry);
+  if (isS3(entry)) return (await Promise.all(spread(entry).map(s3Places))).flat();
   const found = await pathsOf(entry);
   if (found.length > 0 || !entry.includes("{")) return found;
   const spreaded = await Promise.all(spread(entry).map((path) => pathsOf(path)));
@@ -101,7 +111,7 @@ function missing(entry: string): TroupeError {
 function unknownFormat(place: string): TroupeError {
   return new TroupeError("DATA_OPTION", {
     where: "data",
-    expected: "files whose names end in .jsonl, .tar, or those with .gz or .zst",
+    expected: "files whose names end in .jsonl, .tar, .parquet, .arrow, or .jsonl and .tar with .gz or .zst",
     got: JSON.stringify(basename(place)),
     fields: { place },
   });

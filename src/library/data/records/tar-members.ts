@@ -52,7 +52,11 @@ export async function* tarMembers(
     const sizeBytes = given.size === undefined ? size : Number(given.size);
     const dataBegin = at + BLOCK;
     const dataEnd = dataBegin + (sizeBytes ?? 0);
-    if (sizeBytes === undefined || !Number.isSafeInteger(sizeBytes) || dataEnd > bytes.sizeBytes) {
+    if (
+      sizeBytes === undefined ||
+      !(Number.isSafeInteger(sizeBytes) && sizeBytes >= 0) ||
+      dataEnd > bytes.sizeBytes
+    ) {
       const next = await nextHeader(bytes, at + BLOCK);
       yield damage(
         next,
@@ -137,8 +141,8 @@ function paxRecords(bytes: Buffer): Record<string, string> {
   const records: Record<string, string> = {};
   for (let at = 0; at < bytes.length; ) {
     const blank = bytes.indexOf(32, at);
-    const length = Number(bytes.toString("latin1", at, blank < 0 ? at : blank));
-    if (!(Number.isSafeInteger(length) && length > blank - at)) break;
+    const length = blank < 0 ? 0 : Number(bytes.toString("latin1", at, blank));
+    if (!(Number.isSafeInteger(length) && length > blank - at && length > 0)) break;
     const [name = "", ...value] = bytes.toString("utf8", blank + 1, at + length - 1).split("=");
     if (name === "path" || name === "size") records[name] = value.join("=");
     at += length;

@@ -92,7 +92,8 @@ function keyOf(name: string): string {
   return name.slice(0, dotIn(name));
 }
 
-const dotIn = (name: string): number => {
+/** The place of the first dot of a path's last name; its end without one. */
+export const dotIn = (name: string): number => {
   const dot = name.indexOf(".", name.lastIndexOf("/") + 1);
   return dot < 0 ? name.length : dot;
 };
@@ -163,7 +164,8 @@ const readers: Readonly<Record<string, (bytes: Buffer, field: string, place: str
 
 const lastOf = (field: string): string => field.slice(field.lastIndexOf(".") + 1);
 
-function readField(field: string, bytes: Buffer, place: string): unknown {
+/** Reads a field by its name's last ending. @throws {TroupeError} `DATA_EXAMPLE` naming `place` */
+export function readField(field: string, bytes: Buffer, place: string): unknown {
   const read = ownValue(readers, lastOf(field));
   return read === undefined ? bytes : read(bytes, field, place);
 }

@@ -8,7 +8,7 @@ import zlib from "node:zlib";
 import { fileFailure, TroupeError } from "../../../errors/index.ts";
 import { exampleError } from "../formats/index.ts";
 import { readRange } from "./local-file.ts";
-import { ForwardReader, type RangedFile } from "./ranged-file.ts";
+import { type Forward, ForwardReader, type RangedFile } from "./ranged-file.ts";
 
 /** The most times that a file may become larger, and bytes in addition: more is meant to fill the disk. */
 const [MOST_GROWTH, FREE_BYTES] = [64, 64 << 20];
@@ -88,7 +88,8 @@ async function unpack(packed: RangedFile, path: string, advance: (numBytes: numb
   );
   try {
     const target = createWriteStream(temporary, { flags: "wx", mode: 0o600 });
-    await pipeline(chunksOf(packed, advance), unpacker(packing, packed.place), bounded, target);
+    if (packing === "gzip") await pipeline(chunksOf(packed, advance), zlib.createGunzip(), bounded, target);
+    else await pipeline(zstdParts(packed, advance), bounded, target);
     await rename(temporary, path);
   } catch (cause) {
     await rm(temporary, { force: true });
@@ -106,17 +107,67 @@ async function unpack(packed: RangedFile, path: string, advance: (numBytes: numb
   }
 }
 
-function unpacker(packing: keyof typeof endings, place: string): Transform {
-  if (packing === "gzip") return zlib.createGunzip();
+/** Unpacks a file frame by frame: Node's own unpacker ends without a word after the first. */
+async function* zstdParts(file: RangedFile, advance: (numBytes: number) => void): AsyncGenerator<Buffer> {
   // Since Node 22.15.
-  if (typeof zlib.createZstdDecompress === "function") return zlib.createZstdDecompress();
-  throw exampleError(place, "Node 22.15 or newer, which unpacks zstd", process.version);
+  if (typeof zlib.createZstdDecompress !== "function")
+    throw exampleError(file.place, "Node 22.15 or newer, which unpacks zstd", process.version);
+  const heads = new ForwardReader(file);
+  for (let begin = 0; begin < file.sizeBytes; ) {
+    const { end, isSkipped } = await zstdFrame(heads, begin, file.place);
+    if (!isSkipped) {
+      const unpacker = zlib.createZstdDecompress();
+      const fed = pipeline(
+        chunksOf(file, () => {}, begin, end),
+        unpacker,
+      );
+      fed.catch(() => {}); // thrown by the unpacker too
+      for await (const part of unpacker) yield part as Buffer;
+      await fed;
+    }
+    advance(end - begin);
+    begin = end;
+  }
 }
 
-async function* chunksOf(file: RangedFile, advance: (numBytes: number) => void): AsyncGenerator<Buffer> {
+/** Finds the end of the frame at `begin` by the heads of its blocks. See RFC 8878. */
+async function zstdFrame(
+  bytes: Forward,
+  begin: number,
+  place: string,
+): Promise<{ end: number; isSkipped: boolean }> {
+  const read = async (at: number, length: number): Promise<Buffer> => {
+    if (at + length <= bytes.sizeBytes) return bytes.read(at, at + length);
+    throw exampleError(place, "a complete frame of zstd", "one that was cut");
+  };
+  const magic = (await read(begin, 4)).readUInt32LE();
+  const isSkipped = (magic & 0xfffffff0) >>> 0 === 0x184d2a50;
+  if (isSkipped) return { end: begin + 8 + (await read(begin + 4, 4)).readUInt32LE(), isSkipped };
+  if (magic !== 0xfd2fb528) throw exampleError(`${place}, byte ${begin}`, "a frame of zstd", "other bytes");
+  const [flags = 0] = await read(begin + 4, 1);
+  const isSingle = (flags >> 5) & 1;
+  const sizeBytes = [isSingle, 2, 4, 8][flags >> 6] ?? 0;
+  let at = begin + 5 + (1 - isSingle) + ([0, 1, 2, 4][flags & 3] ?? 0) + sizeBytes;
+  for (let isLast = false; !isLast; ) {
+    const head = (await read(at, 3)).readUIntLE(0, 3);
+    isLast = (head & 1) === 1;
+    // A block of kind 1 is one byte, repeated.
+    at += 3 + (((head >> 1) & 3) === 1 ? 1 : head >> 3);
+  }
+  const end = at + 4 * ((flags >> 2) & 1);
+  await read(end, 0);
+  return { end, isSkipped };
+}
+
+async function* chunksOf(
+  file: RangedFile,
+  advance: (numBytes: number) => void,
+  begin = 0,
+  end = file.sizeBytes,
+): AsyncGenerator<Buffer> {
   const reader = new ForwardReader(file);
-  for (let at = 0; at < file.sizeBytes; ) {
-    const chunk = await reader.chunkAt(at);
+  for (let at = begin; at < end; ) {
+    const chunk = (await reader.chunkAt(at)).subarray(0, end - at);
     at += chunk.length;
     advance(chunk.length);
     yield chunk;

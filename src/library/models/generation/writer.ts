@@ -158,18 +158,16 @@ export class PagedContinuation implements Writer {
       this.#kept[row] = this.#pages.open();
     }
     const rows = new Map(this.#kept.map((kept, row) => [kept, row]));
-    const placed = [...rows]
-      .map(([text, row]) => {
-        const [begin, own] = [text.length, (texts[row] ?? []).slice(firsts[row])];
-        this.#pages.grow(text, own.length - begin);
-        return own.slice(begin).map((id, index) => ({
-          text,
-          position: begin + index,
-          id,
-          isLast: begin + index + 1 === own.length,
-        }));
-      })
-      .flat();
+    const placed = [...rows].flatMap(([text, row]) => {
+      const [begin, own] = [text.length, (texts[row] ?? []).slice(firsts[row])];
+      this.#pages.grow(text, own.length - begin);
+      return own.slice(begin).map((id, index) => ({
+        text,
+        position: begin + index,
+        id,
+        isLast: begin + index + 1 === own.length,
+      }));
+    });
     const tokens = [...placed.filter(({ isLast }) => !isLast), ...placed.filter(({ isLast }) => isLast)];
     const order = [...rows.keys()];
     const places = this.#kept.map((kept) => order.indexOf(kept));

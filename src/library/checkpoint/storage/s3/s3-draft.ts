@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import type { S3Connection } from "../../../s3-client.ts";
 import type { FileSink, StorageDraft } from "../storage.ts";
-import type { S3Connection } from "./s3-client.ts";
 import { listKeys, removeKeys } from "./s3-keys.ts";
 import { putObject, S3Sink } from "./s3-sink.ts";
 

@@ -1,8 +1,8 @@
 import { TroupeError } from "../../../../errors/index.ts";
+import { request, type S3Connection } from "../../../s3-client.ts";
 import { type Bytes, layInto } from "../bytes.ts";
 import type { FileSums, ReadHow, StoredFile } from "../storage.ts";
 import { crc32c } from "../summed-file.ts";
-import { request, type S3Connection } from "./s3-client.ts";
 
 /** The most bytes per request, and requests in flight. */
 const fetchBytes = 16 << 20;

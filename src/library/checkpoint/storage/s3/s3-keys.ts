@@ -1,4 +1,4 @@
-import { isAbsent, request, type S3Connection, s3Failure } from "./s3-client.ts";
+import { isAbsent, request, type S3Connection, s3Failure } from "../../../s3-client.ts";
 
 /** A larger object is no text of ours, whatever its key. */
 export const maxTextBytes = 1 << 16;

@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as after } from "node:timers/promises";
 import { hasEnded } from "../../../../runtime/process-mark.ts";
+import { type S3Connection, s3Failure } from "../../../s3-client.ts";
 import { holderNow, locked, parseHolder } from "../folder-lock.ts";
 import { moved } from "../held-folder.ts";
 import type { StorageHolder, StorageLock } from "../storage.ts";
-import { type S3Connection, s3Failure } from "./s3-client.ts";
 import { maxTextBytes, readTagged, removeKeys } from "./s3-keys.ts";
 
 const lockKey = ".lock";

@@ -1,9 +1,9 @@
 import type { CompletedPart } from "@aws-sdk/client-s3";
 import { scope, Tensor } from "../../../../compute/tensor/index.ts";
+import { request, type S3Connection, s3Failure } from "../../../s3-client.ts";
 import { type Bytes, sizeOf } from "../bytes.ts";
 import type { FileSink, FileSums } from "../storage.ts";
 import { CHUNK_BYTES, crc32c } from "../summed-file.ts";
-import { request, type S3Connection, s3Failure } from "./s3-client.ts";
 
 /** S3 requires parts of at least 5 MiB, except the last one. */
 const partBytes = 8 << 20;

@@ -1,4 +1,5 @@
 import { TroupeError } from "../../../../errors/index.ts";
+import { connectS3, parseS3, type S3Connection } from "../../../s3-client.ts";
 import type {
   CheckpointStorage,
   StorageDraft,
@@ -7,7 +8,6 @@ import type {
   StorageOptions,
   StoredFolder,
 } from "../storage.ts";
-import { connectS3, parseS3, type S3Connection } from "./s3-client.ts";
 import { commitKey, isDraftName, latestKey, S3Draft } from "./s3-draft.ts";
 import { S3File } from "./s3-file.ts";
 import {

@@ -1,5 +1,5 @@
 import type * as Sdk from "@aws-sdk/client-s3";
-import { TroupeError } from "../../../../errors/index.ts";
+import { TroupeError } from "../errors/index.ts";
 
 /** Amazon's client, which users install themselves. */
 export type S3Sdk = typeof Sdk;

@@ -1,0 +1,171 @@
+import { crc32, zstdDecompressSync } from "node:zlib";
+import type * as Arrow from "apache-arrow";
+import { TroupeError } from "../../../errors/index.ts";
+import { exampleError, type JsonRecord, optionalPackage } from "../formats/index.ts";
+import type { RecordFormat } from "./block.ts";
+import { ForwardReader, type RangedFile } from "./ranged-file.ts";
+
+type Package = typeof Arrow;
+
+const MAGIC = "ARROW1";
+const CONTINUATION = 0xffffffff;
+/** A longer description of a batch is refused. */
+const MOST_DESCRIPTION_BYTES = 16 << 20;
+/** More bytes of dictionaries are refused: all are in memory for each batch. */
+const MOST_DICTIONARY_BYTES = 256 << 20;
+/** The most values for each byte of a batch, and in addition. */
+const [VALUES_PER_BYTE, FREE_VALUES] = [8, 100_000];
+
+/** Arrow's files and streams, as Hugging Face's datasets keep them: a block is a record batch. */
+export const arrow: RecordFormat = {
+  async index(file, builder) {
+    const { heads, batches } = await layout(file, (numBytes) => builder.advance(numBytes));
+    builder.sum = crc32(heads);
+    let numRows = 0;
+    for (const { begin, end, numRecords } of batches) {
+      const block = { begin, end, sizeBytes: end - begin, numRecords, leftOut: [] };
+      const place = `${file.place}, rows ${numRows + 1} to ${numRows + numRecords}`;
+      numRows += numRecords;
+      try {
+        // A damaged batch shows when it is read, which is done now only where it may be left out.
+        if (builder.leavesOut) for (const row of await readBatch(file, begin, end)) builder.check(row, place);
+        builder.block(block);
+      } catch (error) {
+        if (!(error instanceof TroupeError && error.code === "DATA_EXAMPLE")) throw error;
+        builder.skip(error);
+      }
+    }
+  },
+  async read(file, { begin, end }) {
+    const rows = await readBatch(file, begin, end);
+    return { length: rows.length, at: (index) => rows[index] as JsonRecord };
+  },
+};
+
+interface Layout {
+  /** The schema and all dictionaries, as the stream has them. */
+  readonly heads: Buffer;
+  readonly batches: readonly { readonly begin: number; readonly end: number; readonly numRecords: number }[];
+}
+
+/** The schema and dictionaries of files. */
+const known = new WeakMap<RangedFile, Promise<Buffer>>();
+
+async function layout(file: RangedFile, advance: (numBytes: number) => void): Promise<Layout> {
+  const { Message, MessageHeader } = await library();
+  const reader = new ForwardReader(file);
+  const heads: Buffer[] = [];
+  const batches: Layout["batches"][number][] = [];
+  const refuse = (expected: string, got: string): never => {
+    throw exampleError(`${file.place}, byte ${at}`, expected, got);
+  };
+  const isFile = file.sizeBytes > 20 && (await reader.read(0, 6)).toString("latin1") === MAGIC;
+  const limit = isFile ? await footerBegin(file) : file.sizeBytes;
+  let [at, numHeadBytes] = [isFile ? 8 : 0, 0];
+  while (at + 8 <= limit) {
+    const prefix = await reader.read(at, at + 8);
+    const size = prefix.readUInt32LE(4);
+    if (prefix.readUInt32LE(0) !== CONTINUATION) refuse("a message of Arrow", "other bytes");
+    if (size === 0) break;
+    if (size > MOST_DESCRIPTION_BYTES || at + 8 + size > limit)
+      refuse("a message of Arrow", `a description of ${size} bytes`);
+    const description = await reader.read(at + 8, at + 8 + size);
+    const message = refusing(file.place, () => Message.decode(description));
+    const end = at + 8 + size + message.bodyLength;
+    if (!(message.bodyLength >= 0 && end <= limit))
+      refuse("a message of Arrow", `a body of ${message.bodyLength} bytes`);
+    if (message.headerType === MessageHeader.RecordBatch) {
+      const numRecords = Number((message.header() as unknown as { readonly length: number }).length);
+      if (!(numRecords >= 0 && numRecords <= FREE_VALUES + VALUES_PER_BYTE * message.bodyLength))
+        refuse("a batch of records", `${numRecords} rows in ${message.bodyLength} bytes`);
+      batches.push({ begin: at, end, numRecords });
+    } else {
+      numHeadBytes += end - at;
+      if (numHeadBytes > MOST_DICTIONARY_BYTES)
+        refuse(`dictionaries of at most ${MOST_DICTIONARY_BYTES} bytes`, "more");
+      heads.push(Buffer.from(await reader.read(at, end)));
+    }
+    advance(end - at);
+    at = end;
+  }
+  if (heads.length === 0 && isFile) heads.push(await schemaOf(file, limit));
+  if (heads.length === 0) refuse("a schema of Arrow", "none");
+  advance(file.sizeBytes - at);
+  const all = Buffer.concat(heads);
+  known.set(file, Promise.resolve(all));
+  return { heads: all, batches };
+}
+
+/** The place of a file's footer, which says again where its batches are. */
+async function footerBegin(file: RangedFile): Promise<number> {
+  const tail = await file.read(file.sizeBytes - 10, file.sizeBytes);
+  const begin = file.sizeBytes - 10 - tail.readUInt32LE(0);
+  if (tail.toString("latin1", 4) === MAGIC && begin >= 8) return begin;
+  throw exampleError(file.place, "the end of an Arrow file", "other bytes");
+}
+
+/** The schema in a file's footer, as a stream begins with it: not every writer puts it before the batches too. */
+async function schemaOf(file: RangedFile, footer: number): Promise<Buffer> {
+  const { RecordBatchReader, Table, tableToIPC } = await library();
+  const ends = await Promise.all([file.read(0, 8), file.read(footer, file.sizeBytes)]);
+  return refusing(file.place, () => {
+    const { schema } = RecordBatchReader.from(Buffer.concat(ends)).open();
+    const stream = Buffer.from(tableToIPC(new Table(schema), "stream"));
+    return stream.subarray(0, 8 + stream.readUInt32LE(4));
+  });
+}
+
+async function readBatch(file: RangedFile, begin: number, end: number): Promise<JsonRecord[]> {
+  const { tableFromIPC } = await library();
+  const heads = await (known.get(file) ?? layout(file, () => {}).then((found) => found.heads));
+  const bytes = await file.read(begin, end);
+  return refusing(file.place, () => {
+    const table = tableFromIPC(Buffer.concat([heads, bytes]));
+    const budget = { numValues: FREE_VALUES + VALUES_PER_BYTE * bytes.length };
+    return Array.from({ length: table.numRows }, (_, row) => plain(table.get(row), budget) as JsonRecord);
+  });
+}
+
+/** Makes a value plain: rows, lists and maps of Arrow become records and arrays, 64-bit integers numbers. */
+function plain(value: unknown, budget: { numValues: number }): unknown {
+  if (--budget.numValues < 0) throw new Error("more values than a batch of its size can hold");
+  if (typeof value === "bigint") return Number(value);
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value;
+  const { length, toArray } = value as { readonly length?: number; toArray?: () => unknown };
+  if (typeof length === "number" && typeof toArray === "function") {
+    if (length > budget.numValues) throw new Error(`a list of ${length} values`);
+    return Array.from(value as Iterable<unknown>, (each) => plain(each, budget));
+  }
+  if (value instanceof Date) return value;
+  return Object.fromEntries(
+    Array.from(value as Iterable<readonly [string, unknown]>, ([name, each]) => [name, plain(each, budget)]),
+  );
+}
+
+let loaded: Promise<Package> | undefined;
+
+/** @throws {TroupeError} `DATA_PACKAGE` */
+function library(): Promise<Package> {
+  loaded ??= optionalPackage("apache-arrow", async () => {
+    const found = await import("apache-arrow");
+    const { compressionRegistry, CompressionType } = found;
+    // Absent before Node 22.15.
+    if (typeof zstdDecompressSync === "function" && compressionRegistry.get(CompressionType.ZSTD) === null)
+      compressionRegistry.set(CompressionType.ZSTD, {
+        decode: (bytes) => zstdDecompressSync(bytes, { maxOutputLength: MOST_DICTIONARY_BYTES }),
+      });
+    return found;
+  });
+  loaded.catch(() => {
+    loaded = undefined;
+  });
+  return loaded;
+}
+
+function refusing<T>(place: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw exampleError(place, "Arrow", (cause as Error).message);
+  }
+}

@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as arrow from "apache-arrow";
+import { parquetWriteFile } from "hyparquet-writer";
+import { afterAll, describe, expect, it } from "vitest";
+import { openRecords, type RecordOptions } from "../../../src/library/data/index.ts";
+import { startRanges } from "../../fixtures/records/range-server.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "troupe-tables-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const how = <T>(options: RecordOptions<T> = {}): RecordOptions<T> => ({
+  cacheDir: join(folder, "cache"),
+  tell: () => {},
+  ...options,
+});
+
+const NUM_ROWS = 2_500;
+const numbers = Array.from({ length: NUM_ROWS }, (_, row) => row);
+const rowOf = (row: number) => ({ text: `тест ${row}`, label: row % 3, bytes: Buffer.from([row % 256, 1]) });
+
+function writeParquet(name: string): string {
+  const path = join(folder, name);
+  parquetWriteFile({
+    filename: path,
+    rowGroupSize: 400,
+    columnData: [
+      { name: "text", data: numbers.map((row) => rowOf(row).text), type: "STRING" },
+      { name: "label", data: numbers.map((row) => BigInt(rowOf(row).label)), type: "INT64" },
+      { name: "bytes", data: numbers.map((row) => rowOf(row).bytes), type: "BYTE_ARRAY" },
+    ],
+  });
+  return path;
+}
+
+function writeArrow(name: string, kind: "file" | "stream"): string {
+  const path = join(folder, name);
+  const batch = (begin: number) => {
+    const rows = numbers.slice(begin, begin + 400).map(rowOf);
+    return new arrow.Table({
+      text: arrow.vectorFromArray(
+        rows.map(({ text }) => text),
+        new arrow.Utf8(),
+      ),
+      label: arrow.vectorFromArray(
+        rows.map(({ label }) => BigInt(label)),
+        new arrow.Int64(),
+      ),
+      bytes: arrow.vectorFromArray(
+        rows.map(({ bytes }) => new Uint8Array(bytes)),
+        new arrow.Binary(),
+      ),
+      list: arrow.vectorFromArray(
+        rows.map(({ label }) => [label, label + 1]),
+        new arrow.List(new arrow.Field("item", new arrow.Int32())),
+      ),
+    });
+  };
+  const tables = [0, 400, 800, 1_200, 1_600, 2_000, 2_400].map((begin) => batch(begin));
+  const table = (tables[0] as arrow.Table).concat(...tables.slice(1));
+  writeFileSync(path, arrow.tableToIPC(table, kind));
+  return path;
+}
+
+const plainRow = ({ text, label, bytes }: Readonly<Record<string, unknown>>) => ({
+  text,
+  label,
+  bytes: Buffer.from(bytes as Uint8Array),
+});
+
+describe("tables", () => {
+  const makers = {
+    parquet: () => writeParquet("a.parquet"),
+    "an Arrow file": () => writeArrow("a.arrow", "file"),
+    "an Arrow stream": () => writeArrow("b.arrow", "stream"),
+  };
+
+  it.each(Object.keys(makers) as (keyof typeof makers)[])(
+    "are read by groups of rows, near and far: %s",
+    async (kind) => {
+      const path = makers[kind]();
+      await using server = await startRanges(folder);
+      for (const place of [path, `${server.origin}/${path.split("/").at(-1)}`]) {
+        const records = await openRecords(place, how({ map: plainRow }));
+        expect(records.length).toBe(NUM_ROWS);
+        for (const row of [0, 399, 400, 1_777, 2_499]) expect(await records.at(row)).toEqual(rowOf(row));
+      }
+      const picked = await openRecords(path, how({ columns: "words=text", bad: "leave-out" }));
+      expect(await picked.at(2_000)).toEqual({ words: "тест 2000" });
+      await expect((await openRecords(path, how({ columns: "words=none" }))).at(0)).rejects.toThrow(
+        `a column none at ${path}, record 1, got text, label, bytes`,
+      );
+    },
+  );
+
+  it("of Arrow have lists as arrays", async () => {
+    const records = await openRecords(writeArrow("c.arrow", "stream"), how());
+    expect(await records.at(1_001)).toMatchObject({ list: [2, 3] });
+  });
+});
