@@ -1,7 +1,7 @@
 // Run by compare.ts, once for each tree: trains the combinations that it receives, and answers with the losses of every run.
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
-import type { Workspace } from "../fixtures/run-tiny.ts";
+import type { Told, Workspace } from "../fixtures/run-tiny.ts";
 import type { Matrix } from "./matrix.ts";
 import type { Switch } from "./switches.ts";
 
@@ -23,10 +23,12 @@ for await (const line of createInterface({ input: process.stdin })) {
   const names = JSON.parse(line) as string[];
   const outcome = await matrix.try(switches.filter(({ name }) => names.includes(name)));
   const runs: Record<string, readonly number[]> = {};
-  for (const [key, losses] of workspace.runs) {
+  for (const [key, run] of workspace.runs) {
     if (told.has(key)) continue;
     told.add(key);
-    runs[nameOf(key)] = await losses.catch(() => []);
+    const made: Told | readonly number[] = await run.catch(() => []);
+    // Older trees keep the losses alone.
+    runs[nameOf(key)] = "losses" in made ? made.losses : made;
   }
   answer({ failure: outcome.failure, runs });
 }

@@ -1,5 +1,5 @@
 import type { RuntimeOptions } from "../../src/entries/index.ts";
-import { lossesOf, runTiny, type Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, toldBy, type Workspace } from "../fixtures/run-tiny.ts";
 import type { Switch } from "./switches.ts";
 
 /** The result of one combination. */
@@ -58,13 +58,7 @@ export class Matrix {
     try {
       const job = on.find((each) => each.job !== undefined)?.job;
       const [options, config] = spread(on);
-      const { losses, events, error } = await runTiny(
-        this.#workspace,
-        { ...options, ...this.#on },
-        config,
-        job,
-      );
-      if (error !== undefined) throw error;
+      const { losses, events } = await toldBy(this.#workspace, { ...options, ...this.#on }, config, job);
       const unrecorded = events.flatMap((event) => (event.kind === "block.unrecorded" ? [event.reason] : []));
       const without = await this.#compared(spread(on.filter(({ changes }) => changes !== "nothing")));
       const oneRank = await this.#compared(alone(on));
