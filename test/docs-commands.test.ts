@@ -59,9 +59,9 @@ const classes: readonly (readonly [pattern: RegExp, class_: Class])[] = [
   [/troupe finetune /, "elsewhere"], // test/cli/model-folders.test.ts
   [/troupe rapidformer run\.sh/, "elsewhere"], // test/cli/rapidformer-runs.test.ts
   [/troupe run .*--resume /, "reads"],
-  [/troupe plan /, "run"],
+  [/troupe (plan|inspect) /, "run"],
   [/troupe doctor/, "reads"],
-  [/troupe (generate|dashboard|preprocess|checkpoint|export|serve) /, "reads"],
+  [/troupe (generate|chat|dashboard|preprocess|checkpoint|export|serve) /, "reads"],
   [/examples\/(mrpc|digits|emoji|lemmas|lora|own|speech)\/job\.ts/, "job"],
   [/troupe run /, "settings"],
   [/^npm start\b/, "settings"],
