@@ -17,8 +17,7 @@ export type PackedTexts = {
 
 /**
  * Packs texts into one row, as `--packing` does, for a custom collate function. The width is rounded up to a multiple of `multiple`
- * (default 1) with the token `padding` (default 0).
- * @param options.labels - of each text; default: the texts themselves
+ * (default 1) with the token `padding` (default 0). Labels are the texts themselves, unless `labels` has one for each.
  */
 export function packTexts(
   texts: readonly TokenList[],

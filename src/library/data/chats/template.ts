@@ -83,8 +83,7 @@ export class ChatTemplate {
   }
 
   /**
-   * Writes messages as one text.
-   * @param options.forAnswer - whether the text ends where an answer of the assistant begins. Default: no
+   * Writes messages as one text, which with `forAnswer` ends where an answer of the assistant begins.
    * @throws {TroupeError} `DATA_EXAMPLE` if the template refuses them
    */
   render(

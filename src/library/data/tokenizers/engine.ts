@@ -64,7 +64,7 @@ export class Engine {
   readonly #asWritten: WordFinder;
   readonly #normalized: WordFinder;
 
-  /** @param json - as {@link createEngine} takes it */
+  /** @param json - as `createEngine` takes it */
   constructor(json: TokenizerJson) {
     const isUnigram = Array.isArray(json.model.vocab);
     const parts = new Tokenizer(
