@@ -39,7 +39,7 @@ const strikes: Readonly<Record<FaultName, () => void>> = {
 };
 
 /** The methods of the product at which phases without a job's code begin. */
-const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: string]>>> = {
+const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, method: PropertyKey]>>> = {
   gather: async () => [(await import("../../../src/actors/shard/shard.ts")).Shard.prototype, "gather"],
   backward: async () => [
     (await import("../../../src/compute/parallel/rank/gradient-buckets.ts")).GradientBuckets.prototype,
@@ -66,8 +66,8 @@ const interposed: Partial<Record<PhaseName, () => Promise<[prototype: object, me
     "commit",
   ],
   shutdown: async () => [
-    (await import("../../../src/actors/engine/rank/model-runner.ts")).ModelRunner.prototype,
-    "leave",
+    (await import("../../../src/actors/engine/rank/rank-model.ts")).RankModel.prototype,
+    Symbol.dispose,
   ],
 };
 
@@ -96,7 +96,8 @@ async function interpose(phase: PhaseName): Promise<void> {
   if (place === undefined) return;
   const [prototype, method] = place;
   const original: unknown = Reflect.get(prototype, method);
-  if (typeof original !== "function") throw new Error(`expected a method ${method}: there is none any more`);
+  if (typeof original !== "function")
+    throw new Error(`expected a method ${String(method)}: there is none any more`);
   Reflect.set(prototype, method, function reaching(this: unknown, ...args: unknown[]): unknown {
     reach(phase);
     return Reflect.apply(original, this, args);
