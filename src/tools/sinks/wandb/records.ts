@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Bytes, bytesField, message, varintField } from "../../../library/protobuf.ts";
 
-// Messages of wandb_internal.proto, with the fields that `wandb sync` reads. Records are told apart by their field number.
+// Messages of wandb_internal.proto, with the fields that `wandb sync` reads. A field number names the kind of a record.
 
 /** Values by name, as Weights & Biases has them: JSON. */
 export type Items = Readonly<Record<string, unknown>>;
