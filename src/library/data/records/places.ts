@@ -1,7 +1,7 @@
 import { basename } from "node:path";
-import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import { isS3 } from "../../s3-client.ts";
-import { pathsOf } from "../text/text-source.ts";
+import { missingData, pathsOf } from "../text/text-source.ts";
 import { arrow } from "./arrow.ts";
 import type { RecordFormat } from "./block.ts";
 import { HttpFile } from "./http-file.ts";
@@ -98,15 +98,8 @@ function spread(name: string): string[] {
   return parts.flatMap((part) => rests.map((rest) => `${before}${part}${rest}`));
 }
 
-function missing(entry: string): TroupeError {
-  return new TroupeError("DATA_MISSING", {
-    where: "data",
-    expected: `records at ${JSON.stringify(entry)}`,
-    got: "no such file",
-    hint: whichPathWasMeant(entry) ?? 'give a file, a folder, an address or a pattern like "data/*.jsonl"',
-    fields: { source: entry },
-  });
-}
+const missing = (entry: string) =>
+  missingData("records", entry, 'give a file, a folder, an address or a pattern like "data/*.jsonl"');
 
 function unknownFormat(place: string): TroupeError {
   return new TroupeError("DATA_OPTION", {

@@ -176,12 +176,16 @@ async function sizeOf(path: string): Promise<number> {
   throw unreadable(path, new Error("neither a file nor a directory"));
 }
 
-function missing(entry: string): TroupeError {
+const missing = (entry: string) =>
+  missingData("text", entry, 'give a file, a directory or a pattern like "texts/*.txt"');
+
+/** @returns `DATA_MISSING` @param kind - of data that was looked for @param forms - of entries, unless another path was meant */
+export function missingData(kind: string, entry: string, forms: string): TroupeError {
   return new TroupeError("DATA_MISSING", {
     where: "data",
-    expected: `text at ${JSON.stringify(entry)}`,
+    expected: `${kind} at ${JSON.stringify(entry)}`,
     got: "no such file",
-    hint: whichPathWasMeant(entry) ?? 'give a file, a directory or a pattern like "texts/*.txt"',
+    hint: whichPathWasMeant(entry) ?? forms,
     fields: { source: entry },
   });
 }

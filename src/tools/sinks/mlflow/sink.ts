@@ -166,12 +166,7 @@ class MlflowSink implements EventSink {
     }));
     for (let first = 0; first < params.length; first += MOST_PARAMS) {
       const part = params.slice(first, first + MOST_PARAMS);
-      this.#queue.add({
-        numEntries: part.length,
-        send: async () => {
-          await this.#client.post("runs/log-batch", { run_id: run.id, params: part });
-        },
-      });
+      this.#post("runs/log-batch", { params: part }, part.length);
     }
   }
 
@@ -220,12 +215,7 @@ class MlflowSink implements EventSink {
 
   #saved({ step, path }: EventOf<"checkpoint.saved">): void {
     const run = this.#run as TrackedRun;
-    this.#queue.add({
-      numEntries: 1,
-      send: async () => {
-        await this.#client.post("runs/set-tag", { run_id: run.id, key: "troupe.checkpoint", value: path });
-      },
-    });
+    this.#post("runs/set-tag", { key: "troupe.checkpoint", value: path });
     if (this.#options.checkpoints !== true || path.includes("://")) return;
     const files = readdirSync(path);
     for (const file of files)
@@ -248,13 +238,16 @@ class MlflowSink implements EventSink {
     this.#flush();
     if (this.#hasEnded) return; // an interrupted run fails, too
     this.#hasEnded = true;
+    this.#post("runs/update", { status, end_time: Math.round(timeMs) });
+  }
+
+  /** The run has its id once the requests before this one are answered. */
+  #post(path: string, fields: object, numEntries = 1): void {
     const run = this.#run as TrackedRun;
-    this.#queue.add({
-      numEntries: 1,
-      send: async () => {
-        await this.#client.post("runs/update", { run_id: run.id, status, end_time: Math.round(timeMs) });
-      },
-    });
+    const send = async () => {
+      await this.#client.post(path, { run_id: run.id, ...fields });
+    };
+    this.#queue.add({ numEntries, send });
   }
 
   /** The MLflow run of the folder, if it is on this server. */
