@@ -1103,8 +1103,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "ranks are not compared",
     file: "src/actors/engine/conductor/check-alike.ts",
-    from: "if (theirs === undefined || describe(theirs) !== describe(layout))",
-    to: "if (theirs !== undefined && theirs.name !== layout.name)",
+    from: "return theirs === undefined || describe(theirs) !== describe(layout);",
+    to: "return false;",
     caughtBy: [by(refusals, "is named before the first step, not waited for: %s")],
   },
   {
