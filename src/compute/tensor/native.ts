@@ -87,7 +87,10 @@ export interface Native {
   dropRecording(recording: number): void;
   recordGrad(recording: number): number | string;
   programDifference(one: number, other: number): string;
-  improveProgram(program: number): void;
+  improveProgram(program: number, fast: boolean): void;
+  hasTileProducts(): boolean;
+  /** Returns this thread's previous one. */
+  setTileProducts(wanted: boolean): boolean;
   describeProgram(program: number): ProgramText;
   programFits(program: number): boolean;
   playForward(program: number, keep: boolean): number;

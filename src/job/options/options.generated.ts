@@ -115,9 +115,10 @@ export interface RuntimeOptions {
   readonly prefetchBytes?: number | undefined;
   /**
    * How the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the
-   * same bits (CPU). Default: off.
+   * same bits (CPU); fast, so too, and products in bfloat16 with what follows them at once, with other bits. Default:
+   * off.
    */
-  readonly graph?: "off" | "exact" | undefined;
+  readonly graph?: "off" | "exact" | "fast" | undefined;
   /** Compute threads of each rank. Default: the machine's cores divided by its ranks. */
   readonly threadsPerRank?: number | undefined;
   /**

@@ -22,7 +22,7 @@ import { BufferWrites } from "./buffer-writes.ts";
 import { type Completion, MORE_MAY_COME, UnitGradients } from "./unit-gradients.ts";
 import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
 
-/** Choices that change speed and memory, never the result. */
+/** Choices that change speed and memory, never the result; `fast` alone changes its last bits. */
 export interface EngineOptions extends GatherOptions {
   /** The dtype that operators cast to in forward; undefined for none. */
   readonly autocast?: AutocastDType | undefined;
@@ -32,6 +32,8 @@ export interface EngineOptions extends GatherOptions {
   readonly offloader?: Offloader | undefined;
   /** Whether blocks are recorded and replayed as programs. Default: false. */
   readonly programs?: boolean;
+  /** Whether programs may have other bits where that is quicker. Default: false. */
+  readonly fast?: boolean;
 }
 
 /** Names the micro-batch that runs, and the chunk of this stage that it runs through. */
@@ -86,6 +88,7 @@ export class BlockEngine<Ticket> {
       return;
     }
     this.#programs = new BlockPrograms((unit) => this.#recorded(unit), options.randomness, {
+      fast: options.fast === true,
       recorded: (program) => void this.#recordedPrograms.push(program),
       unrecorded: (block) => void this.#unrecorded.push(block),
     });
