@@ -21,6 +21,7 @@ import {
   zeros,
 } from "../src/compute/tensor/index.ts";
 import { median } from "./median.ts";
+import { timeFeedForward } from "./ops/feed-forward.ts";
 import { startPeer } from "./ops/peer.ts";
 
 const numRounds = 15;
@@ -40,6 +41,7 @@ console.log(
 );
 await compareCalls();
 timePrograms();
+timeFeedForward();
 await compareThreads();
 
 async function compareCalls(): Promise<void> {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ class Fusing {
 
   std::vector<Instruction> of(std::vector<Instruction> instructions) {
     made_.clear();
+    bare_.clear();
     for (Instruction& instruction : instructions) {
       if (!becomes_product(instruction) && !takes_gelu(instruction) && !takes_gradient(instruction) && !takes_dropout(instruction)) {
         takes_residual(instruction);
@@ -46,8 +48,11 @@ class Fusing {
       made_.emplace_back(std::move(instruction));
     }
     std::vector<Instruction> rest;
-    for (std::optional<Instruction>& instruction : made_) {
-      if (instruction) rest.push_back(std::move(*instruction));
+    for (size_t i = 0; i < made_.size(); i++) {
+      if (!made_[i]) continue;
+      // What nothing follows is left to the library, whose products are as quick.
+      const auto bare = bare_.find(i);
+      rest.push_back(bare == bare_.end() ? std::move(*made_[i]) : std::move(bare->second));
     }
     return rest;
   }
@@ -60,7 +65,7 @@ class Fusing {
     return instruction.operands[2].constant.toStringRef() == "tanh" ? GeluForm::tanh : GeluForm::exact;
   }
 
-  bool becomes_product(Instruction& instruction) const {
+  bool becomes_product(Instruction& instruction) {
     if (instruction.kind != Instruction::Kind::atomic) return false;
     const bool adds = instruction.name() == "aten::addmm";
     if (!adds && instruction.name() != "aten::mm") return false;
@@ -76,6 +81,7 @@ class Fusing {
     }
     FusedProduct product;
     product.has_bias = adds;
+    bare_.emplace(made_.size(), instruction);
     become(instruction, product, {a, b, bias, kNoSlot});
     return true;
   }
@@ -195,6 +201,7 @@ class Fusing {
   const std::vector<int32_t> readers_;
   std::vector<std::optional<GeluForm>> left_;  // by backward: of a bias with GELU
   std::vector<std::optional<Instruction>> made_;  // without those that are part of a later one
+  std::map<size_t, Instruction> bare_;            // by place: products as they were recorded
 };
 
 }  // namespace

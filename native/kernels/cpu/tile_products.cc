@@ -29,6 +29,7 @@ using Narrow = at::BFloat16;
 constexpr int64_t kTileColumns = 64;
 constexpr int64_t kTileRows = 64;
 constexpr int64_t kMaxInner = 4096;     // of one sum within a tile: more are added piece by piece
+constexpr int64_t kMaxTogether = 16;    // times 64 columns, whose sums wait in between
 constexpr int64_t kChunkRows = 1024;    // for which 64 columns are laid out once
 constexpr int64_t kLeastMultiplied = int64_t{1} << 20;
 
@@ -270,6 +271,14 @@ class TileProduct {
     }
   }
 
+  // The same of rows of a that lies transposed, a share for each panel.
+  void foresee_rows(int64_t row, int64_t panel) const {
+    for (int64_t k = panel * inner_ / num_panels(); k < (panel + 1) * inner_ / num_panels(); k++) {
+      __builtin_prefetch(a_.at(row, k), 0, 2);
+      __builtin_prefetch(a_.at(std::min(rows_, row + kTileRows) - 1, k), 0, 2);
+    }
+  }
+
   static void multiply(int64_t rows, int64_t inner, const Narrow* a, int64_t stride, const uint32_t* pairs, float* tile, bool add) {
     at::native::cpublas::brgemm(rows, kTileColumns, inner, stride, kTileColumns, kTileColumns, add, a,
                                 reinterpret_cast<const Narrow*>(pairs), tile, true);
@@ -303,37 +312,51 @@ class TileProduct {
 
   // Rows of a are read where they lie. A piece of work is 64 columns of up to kChunkRows rows.
   void run_in_place() const {
-    const int64_t num_chunks = (rows_ + kChunkRows - 1) / kChunkRows, even = inner_ - inner_ % 2;
-    at::parallel_for(0, num_panels() * num_chunks, 1, [&](int64_t first, int64_t last) {
-      const int64_t piece = std::min(even, kMaxInner);
+    const int64_t num_chunks = (rows_ + kChunkRows - 1) / kChunkRows, num_works = num_panels() * num_chunks;
+    const int64_t even = inner_ - inner_ % 2, piece = std::min(even, kMaxInner);
+    // A long inner dim is gone through once for many columns: a is then read once, and sums wait in the cache.
+    const int64_t together = even > piece ? std::min(num_works, kMaxTogether) : 1;
+    at::parallel_for(0, (num_works + together - 1) / together, 1, [&](int64_t first, int64_t last) {
       uint32_t* const pairs = scratch<uint32_t>(static_cast<size_t>(piece / 2 * kTileColumns));
-      float* const tiles = scratch<float>(static_cast<size_t>(std::min(kChunkRows, rows_ + kTileRows) * kTileColumns));
-      for (int64_t work = first; work < last; work++) {
-        const int64_t panel = work / num_chunks, next_panel = work + 1 < last ? (work + 1) / num_chunks : panel;
-        const int64_t begin = work % num_chunks * kChunkRows, end_row = std::min(rows_, begin + kChunkRows);
+      const int64_t tiles_numel = std::min(kChunkRows, rows_ + kTileRows) * kTileColumns;
+      float* const tiles = scratch<float>(static_cast<size_t>(together * tiles_numel));
+      for (int64_t group = first * together; group < std::min(num_works, last * together); group += together) {
+        const int64_t end_work = std::min(num_works, group + together);
         for (int64_t k = 0; k < even; k += piece) {
-          const int64_t count = std::min(piece, even - k);
-          pair(k, count, panel, pairs);
-          const int64_t num_tiles = (end_row - begin + kTileRows - 1) / kTileRows;
-          for (int64_t row = begin; row < end_row; row += kTileRows) {
-            float* const tile = tiles + (even > piece ? row - begin : 0) * kTileColumns;
-            const int64_t rows = std::min(kTileRows, rows_ - row);
-            multiply(rows, count, a_.at(row, k), a_.stride, pairs, tile, k > 0);
-            if (k + count < even) {
-              foresee(k + count, std::min(piece, even - k - count), panel, (row - begin) / kTileRows, num_tiles);
-              continue;
-            }
-            if (next_panel != panel) foresee(0, piece, next_panel, (row - begin) / kTileRows, num_tiles);
-            if (even < inner_) {
-              run_best<AddLast>(tile, a_.at(row, even), a_.stride, b_.at(even, panel * kTileColumns), b_.transposed ? b_.stride : 1, rows,
-                                columns_at(panel));
-            }
-            end(tile, row, panel);
+          for (int64_t work = group; work < end_work; work++) {
+            const int64_t next = work + 1 < end_work || k + piece >= even ? work + 1 : group;
+            const Share next_share{next == group ? k + piece : (next == end_work ? 0 : k), next / num_chunks};
+            add_piece(work, num_chunks, k, std::min(piece, even - k), next_share, pairs, tiles + (work - group) * tiles_numel);
           }
         }
       }
       at::native::cpublas::brgemm_release();
     });
+  }
+
+  struct Share {
+    int64_t k, panel;
+  };
+
+  // Multiplies a piece of the inner dim for the rows and columns of a work; ends its tiles behind the last piece.
+  void add_piece(int64_t work, int64_t num_chunks, int64_t k, int64_t count, Share next, uint32_t* pairs, float* tiles) const {
+    const int64_t even = inner_ - inner_ % 2, panel = work / num_chunks;
+    const int64_t begin = work % num_chunks * kChunkRows, end_row = std::min(rows_, begin + kChunkRows);
+    const int64_t num_tiles = (end_row - begin + kTileRows - 1) / kTileRows;
+    const bool is_last = k + count == even, foresees = next.panel < num_panels() && next.k < even && (next.panel != panel || next.k != k);
+    pair(k, count, panel, pairs);
+    for (int64_t row = begin; row < end_row; row += kTileRows) {
+      float* const tile = tiles + (even > count ? row - begin : 0) * kTileColumns;
+      const int64_t rows = std::min(kTileRows, rows_ - row);
+      multiply(rows, count, a_.at(row, k), a_.stride, pairs, tile, k > 0);
+      if (foresees) foresee(next.k, std::min(count, even - next.k), next.panel, (row - begin) / kTileRows, num_tiles);
+      if (!is_last) continue;
+      if (even < inner_) {
+        run_best<AddLast>(tile, a_.at(row, even), a_.stride, b_.at(even, panel * kTileColumns), b_.transposed ? b_.stride : 1, rows,
+                          columns_at(panel));
+      }
+      end(tile, row, panel);
+    }
   }
 
   // All of a is laid out first.
@@ -365,6 +388,7 @@ class TileProduct {
         const int64_t rows = std::min(kTileRows, rows_ - row);
         run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, rows, own);
         for (int64_t panel = 0; panel < num_panels(); panel++) {
+          if (row + kTileRows < rows_) foresee_rows(row + kTileRows, panel);
           for (int64_t k = 0; k < even; k += kMaxInner) {
             multiply(rows, std::min(kMaxInner, even - k), reinterpret_cast<const Narrow*>(own) + k, even,
                      pairs + panel * panel_words + k / 2 * kTileColumns, tile, k > 0);
