@@ -1,5 +1,6 @@
 import type { GroupPlan } from "../compute/collectives/index.ts";
 import { StepCounter } from "../compute/parallel/index.ts";
+import type { Tensor } from "../compute/tensor/index.ts";
 import { TroupeError } from "../errors/index.ts";
 import type { EndReason, TroupeEventBody } from "../job/events/index.ts";
 import type { TrainerState } from "../library/checkpoint/index.ts";
@@ -34,6 +35,7 @@ import type {
   BatchRequest,
   CheckpointerProtocol,
   DeclaredModel,
+  HeldWeights,
   InitialState,
   Joined,
   LoopLeft,
@@ -66,6 +68,8 @@ export interface ConductorOptions {
   readonly onPrepared: () => Promise<void>;
   /** Finds the state in a folder that a script loads. @throws {TroupeError} if it is not the model's */
   readonly load: (folder: string) => Promise<InitialState>;
+  /** Has the checkpointer keep weights in memory, and later incarnations of it too; ownership passes. */
+  readonly hold: (weights: HeldWeights<Tensor>) => Promise<InitialState>;
   /** Whether an error is that of a program, the data or an option of a call: not of a lost actor, or a slow one. */
   readonly isOfCode: (error: unknown) => boolean;
   /** Memory of all processes of the run, in bytes. */
@@ -281,6 +285,14 @@ export class Conductor {
         this.#openRequests(requests);
       },
       evaluate: (step, onLoss) => this.#evaluate(step, onLoss),
+      take: async (weights) => {
+        const step = this.#granted;
+        const initial = await this.#options.hold({ ...weights, step: step + 1 });
+        await this.#all.ask("shards", "take", { step, initial });
+        this.#granted = step + 1;
+        this.#reviewedSteps.reach(step + 1);
+        this.#options.listener.saved({ step: step + 1, path: undefined });
+      },
       update: async (requests, ask, onUpdated) => {
         const step = this.#granted;
         const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, false));

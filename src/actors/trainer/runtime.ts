@@ -23,7 +23,7 @@ import {
   type UpdateSummary,
 } from "../inspect/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
-import type { FrozenState, LiveModel, OpenedRun } from "./live/live-model.ts";
+import type { FrozenState, LiveModel, LiveRun, OpenedRun } from "./live/live-model.ts";
 import { type OpenOptions, settingsOfModel } from "./live/open-options.ts";
 import { optionError } from "./option-error.ts";
 import type { KindFor, openOwnActors, tellEvents } from "./own-actors.ts";
@@ -259,11 +259,12 @@ export class Runtime implements AsyncDisposable {
     const events = <K extends EventKind>(selected: EventStreamOptions<K>) =>
       this.#hub.events(selected, ({ model }) => model === name);
     const onOpen = (run: OpenedRun) => {
-      const openCopy = (step: number, state: Promise<FrozenState>): LiveModel<never> => {
+      const openCopy: LiveRun["openCopy"] = (step, state, layout) => {
         const calls = new CallLog(step);
-        const over = this.#serveCopy(options, url, run, calls, state);
+        const over = this.#serveCopy({ ...options, ...layout }, url, run, calls, state);
         endWith(over, calls);
-        return new LiveModel<never>({ ...run, calls, over, events, openCopy: undefined });
+        const model = new LiveModel<never>({ ...run, calls, over, events, openCopy: undefined });
+        return { model, take: (weights) => calls.add("take", { weights }) };
       };
       opened.resolve(
         new LiveModel<J>({ ...run, calls, over, events, openCopy: isLaunched ? undefined : openCopy }),
@@ -289,16 +290,14 @@ export class Runtime implements AsyncDisposable {
   ): Promise<RunResult> {
     this.#numCopies += 1;
     const name = `${options.name === undefined ? "" : `${options.name}-`}frozen-${this.#numCopies}`;
-    const frozen = await state;
-    try {
-      const resume = "path" in frozen ? frozen.path : undefined;
-      const own = { ...options, name, resume, checkpoint: undefined };
-      const settings = settingsOfModel(own, { ...this.#options, seed }, this.#settings, false);
-      const live = { calls, frozen, onOpen: () => {} };
-      return await this.#begin(name, settings, { jobUrl, overrides: config, live });
-    } finally {
-      if ("tensors" in frozen) for (const { values } of Object.values(frozen.tensors)) values.dispose();
-    }
+    const given = await state;
+    const { ServedWeights } = await import("./recovery/served-weights.ts");
+    using served = "tensors" in given ? new ServedWeights(given) : undefined;
+    const resume = "path" in given ? given.path : undefined;
+    const own = { ...options, name, resume, checkpoint: undefined };
+    const settings = settingsOfModel(own, { ...this.#options, seed }, this.#settings, false);
+    const live = { calls, frozen: "path" in given ? given : served, onOpen: () => {} };
+    return await this.#begin(name, settings, { jobUrl, overrides: config, live });
   }
 
   async #begin(

@@ -169,6 +169,7 @@ class StuckRun {
       emit: (event) => this.events.push(event),
       onStep: () => {},
       load: () => Promise.reject(new Error("nothing is loaded")),
+      hold: () => Promise.reject(new Error("nothing is taken")),
       residentBytes: () => 0,
       begin: (_kind, body) => body(),
     });

@@ -24,7 +24,15 @@ import type { SupervisedRanks } from "./supervised-ranks.ts";
 export interface LeadOptions
   extends Pick<
     ConductorOptions,
-    "checkpointer" | "inspections" | "control" | "emit" | "load" | "onPrepared" | "residentBytes" | "begin"
+    | "checkpointer"
+    | "inspections"
+    | "control"
+    | "emit"
+    | "load"
+    | "hold"
+    | "onPrepared"
+    | "residentBytes"
+    | "begin"
   > {
   readonly plan: RunPlan;
   readonly start: Start;
