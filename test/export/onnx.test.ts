@@ -102,7 +102,7 @@ function append(texts: readonly number[][], { values, shape }: Given): void {
   }
 }
 
-/** What a file is given again of what it made. */
+/** The keys and values that a file made, as it is given them again. */
 function presentOf(outputs: Outputs): Outputs {
   const present = Object.entries(outputs).filter(([name]) => name.startsWith("present."));
   return Object.fromEntries(

@@ -194,7 +194,7 @@ function seq2seqParts(model: TaskModel, dtype: DType): Part[] {
   const states: ExportInput = { shape: ["batch_size", "encoder_sequence_length", width], dtype };
   const decode = (given: Inputs, past: GivenPast) => {
     const mask = given.encoder_attention_mask as Tensor;
-    // Of the encoder's ids only the shape is read: the encoder is not computed.
+    // The encoder is not computed: only the shape of its ids is read.
     const batch: ModelBatch = { inputIds: mask, attentionMask: mask, decoderInputIds: given.input_ids };
     return past.pass(1, () => model.forward(batch)) as { logits: Tensor };
   };

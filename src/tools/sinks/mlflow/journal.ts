@@ -61,7 +61,7 @@ export type Entry = { readonly metrics: readonly Metric[] } | { readonly ask: As
 export class Journal {
   /** The MLflow run of the folder. */
   run: string | undefined;
-  /** What waits, in order. */
+  /** Entries that wait, in order. */
   readonly waiting: Entry[] = [];
   /** Whether the first that waits was sent, and may have arrived. */
   wasSent = false;
@@ -159,7 +159,7 @@ export class Journal {
     for (const [at, entry] of entries.entries()) {
       const last = this.waiting.at(-1);
       if ("ask" in entry) this.waiting.push(entry);
-      // What was sent together is sent again as it was.
+      // Figures that were sent together are sent again as they were.
       else if (
         last !== undefined &&
         "metrics" in last &&
