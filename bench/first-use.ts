@@ -35,7 +35,7 @@ const numRounds = countOf(usage, "rounds", values.rounds);
 const limitSeconds = numberOf(usage, "limit", values.limit);
 const steps = ["job.ts", "--ranks", "2", "--set", "steps=3", "--json"];
 
-/** Of a phase's name, in letters. */
+/** Letters that a phase's name has room for. */
 const WIDTH = 46;
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 const say = (phase: string, seconds: number, sizes = "") =>

@@ -7,7 +7,7 @@ const programs =
   /-(entry|worker)\.ts$|\/actors\/preload\/(?!index)[^/]*\.ts$|\/relative-imports\.ts$|\/page\//;
 /** Modules that no actor's thread imports. */
 const options = /\/src\/(job\/options|tools\/cli)\//;
-/** What the threads of actors load that never see a user's module, and what they wait for. */
+/** Modules that threads load which never see a user's module. */
 const ofActors = [
   "runtime/hosting/thread-entry",
   "runtime/actor/actor-host",
@@ -18,7 +18,7 @@ const ofActors = [
   "actors/checkpointer",
   "actors/slice-writer",
 ];
-/** What those load that do, and what `import "troupe"` gives a user's module. */
+/** Modules that the other threads load, and the one that a user's module imports. */
 const ofJobs = ["entries/index", "actors/feeder", "actors/rank"];
 /** A module's own address where it is read, not where a text speaks of it. */
 const ownUrl = /(?<=[(,=]\s*)import\.meta\.url/g;

@@ -47,8 +47,8 @@ export interface Timed {
 }
 
 /**
- * What a user sees who has Node and npm, no compiler, cmake or Python, a registry that has Troupe's packages, and a project with the
- * job of examples/hello.
+ * A machine with Node and npm, without compiler, cmake and Python; a registry of Troupe's packages; and a user's project with the job
+ * of examples/hello.
  */
 export class BareMachine {
   readonly registry = new Registry();
