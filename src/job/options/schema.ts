@@ -186,7 +186,7 @@ const supervision = grouped("supervision", {
     "longest time without progress within a step before actor.stalled names the actor and its group restarts; also the longest time for a call into your own code (a batch, a loss, an import) before actor.stalled names it. At least five times a long step of the last 100",
     { unit: "ms" }),
   warmStandby: option(toggle().optional(), "",
-    "whether each actor has a warm standby, started once steps have been made for 2 s: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its memory",
+    "whether each actor has a warm standby, started once steps have been made for 2 s, for a live model at once: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its memory",
     { otherwise: "true if the run saves, to files or in memory, and for live models", also: { "--no-warm-standby": "keep no warm standbys: a restart takes a second longer" } }),
   signals: option(toggle().default(false), "",
     "whether SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run: the first lets the granted steps finish and saves, the second ends the process at once. troupe run sets it"),
