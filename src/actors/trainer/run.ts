@@ -164,6 +164,11 @@ export class Run {
     return this.#numSteps;
   }
 
+  /** Whether all hosts are there. */
+  get haveJoined(): boolean {
+    return this.#haveJoined;
+  }
+
   inspect(): readonly ActorInspection[] {
     return this.#system.inspect();
   }
