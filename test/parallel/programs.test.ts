@@ -21,6 +21,7 @@ import {
   type Device,
   full,
   onDevice,
+  ops,
   scope,
   type Tensor,
   tensor,
@@ -198,6 +199,25 @@ describe("programs of blocks", () => {
     expect(JSON.stringify(pretended.programs).replaceAll("sim:0", "cpu")).toBe(
       JSON.stringify(replayed.programs),
     );
+  });
+
+  it("give the gradient of a bias that the block computes for its attention", () => {
+    class Attends extends Layer {
+      override forward(x: Tensor, mask?: Tensor): Tensor {
+        const heads = x.view([1, 1, ...x.shape]);
+        const rows = x.shape[0] ?? 0;
+        const bias = this.norm.weight.tensor.mul(2).narrow(0, 0, rows).view([1, 1, 1, rows]);
+        const y = ops.troupe.maskedAttention(heads, heads, heads, undefined, bias, true, 0, 0.3);
+        return super.forward(y.view(x.shape), mask);
+      }
+    }
+    const layers = () => [new Attends()];
+    const singly = train(layers, { programs: false });
+    for (const device of ["cpu", "sim:0"] as const) {
+      const replayed = train(layers, { programs: true, device });
+      expect(replayed.unrecorded).toEqual([]);
+      expect(replayed.bits).toEqual(singly.bits);
+    }
   });
 
   it("leaves a block alone that reads a value, and names its line", () => {
