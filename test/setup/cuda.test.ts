@@ -96,7 +96,7 @@ it.skipIf(nvrtc === undefined)(
     expect(stdout.trim().split("\n")).toEqual(lines);
     const kernels = join(folder, "cache", "kernels");
     expect(readdirSync(kernels)).toHaveLength(lines.length);
-    // A file that was cut is compiled anew.
+    // A file that was cut is compiled again.
     for (const name of readdirSync(kernels)) truncateSync(join(kernels, name), 1000);
     expect((await run(program, ["80", "90", "100"], { env })).stdout).toBe(stdout);
     await expect(

@@ -9,7 +9,7 @@ struct Normalized {
   at::Tensor y, mean, rstd;  // `mean` is not defined for RMS norm
 };
 
-// Of x + residual, rounded to their dtype, and of its norm.
+// x + residual, rounded to their dtype, and its norm.
 struct AddedNorm {
   at::Tensor sum;
   Normalized norm;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 using NvrtcProgram = void*;
 
-// What is used of the library; its interface is C's and has been the same since CUDA 11.2.
+// The library's functions that are used; they are C's, and the same since CUDA 11.2.
 struct Nvrtc {
   int (*version)(int*, int*) = nullptr;
   int (*num_supported)(int*) = nullptr;

@@ -14,7 +14,7 @@
 namespace troupe::cuda {
 namespace {
 
-// What is used of CUDA's driver, which is there wherever a GPU is.
+// The functions of CUDA's driver that are used; it is there wherever a GPU is.
 struct Driver {
   int (*load)(void** module, const void* code) = nullptr;
   int (*function)(void** function, void* module, const char* name) = nullptr;
