@@ -115,7 +115,7 @@ export interface RuntimeOptions {
   readonly prefetchBytes?: number | undefined;
   /**
    * How the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the
-   * same bits (CPU). Default: off.
+   * same bits (not tried on a GPU yet). Default: off.
    */
   readonly graph?: "off" | "exact" | undefined;
   /** Compute threads of each rank. Default: the machine's cores divided by its ranks. */
