@@ -7,7 +7,6 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/autograd/autograd.h"
 #include "core/error.h"
 #include "core/programs/program.h"
 
@@ -126,24 +125,36 @@ Napi::Value DropRecording(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// recordGrad(recording): as grad, of a graph that is walked once; the frame then holds one handle per input, 0 for none.
-// Returns the program's number, or why there is none.
-Napi::Value RecordGrad(const Napi::CallbackInfo& info) {
+// Ends a recording. The program's number, or why there is none: an error, or a text.
+Napi::Value take_program(Napi::Env env, ProgramTable& table, uint32_t number) {
+  const std::unique_ptr<Recording> recording = std::move(named(table.recordings, number));
+  table.recordings.erase(number);
+  if (!table.refusal.IsEmpty()) return std::exchange(table.refusal, Napi::ObjectReference()).Value();
+  if (!recording->refusal().empty()) return Napi::String::New(env, recording->refusal());
+  const uint32_t made = table.next++;
+  table.programs.emplace(made, recording->program());
+  return Napi::Number::New(env, made);
+}
+
+// endProgram(recording): ends one of forward alone.
+Napi::Value EndProgram(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
-  const std::unique_ptr<Recording> recording = std::move(named(table.recordings, number_at(info, 0)));
-  table.recordings.erase(number_at(info, 0));
-  FrameLists lists(info.Env());
-  const Tensors outputs = lists.tensors();
-  const Tensors gradients = lists.with_gaps();
-  const Tensors inputs = lists.identities();
-  recording->begin_backward(gradients);
-  Tensors made = run_grad(outputs, inputs, gradients, /*retain_graph=*/false, /*allow_unused=*/true);
-  recording->end_backward(made);
-  give_all(info.Env(), std::move(made));
-  if (!recording->refusal().empty()) return Napi::String::New(info.Env(), recording->refusal());
-  const uint32_t number = table.next++;
-  table.programs.emplace(number, recording->program());
-  return Napi::Number::New(info.Env(), number);
+  named(table.recordings, number_at(info, 0))->finish();
+  return take_program(info.Env(), table, number_at(info, 0));
+}
+
+// beginBackward(recording): with the list of gradients of the results in the frame, with gaps.
+Napi::Value BeginBackward(const Napi::CallbackInfo& info) {
+  if (Recording::present() != nullptr) throw CodedError("NATIVE_MISMATCH", "[program] expected one recording at a time, got a second");
+  named(ProgramTable::of(info.Env()).recordings, number_at(info, 0))->begin_backward(FrameLists(info.Env()).with_gaps());
+  return info.Env().Undefined();
+}
+
+// endBackward(recording): with the list of what it gave in the frame, with gaps.
+Napi::Value EndBackward(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  named(table.recordings, number_at(info, 0))->end_backward(FrameLists(info.Env()).with_gaps());
+  return take_program(info.Env(), table, number_at(info, 0));
 }
 
 // programDifference(one, other): in words, "" for none.
@@ -247,7 +258,9 @@ void InitPrograms(Napi::Env env, Napi::Object exports) {
   define<BeginRecording>(env, exports, "beginRecording");
   define<EndForward>(env, exports, "endForward");
   define<DropRecording>(env, exports, "dropRecording");
-  define<RecordGrad>(env, exports, "recordGrad");
+  define<EndProgram>(env, exports, "endProgram");
+  define<BeginBackward>(env, exports, "beginBackward");
+  define<EndBackward>(env, exports, "endBackward");
   define<ProgramDifference>(env, exports, "programDifference");
   define<ImproveProgram>(env, exports, "improveProgram");
   define<DescribeProgram>(env, exports, "describeProgram");

@@ -63,6 +63,7 @@ struct Instruction {
   std::vector<bool> wants;      // `own`: the answers to whether gradients are wanted
   std::optional<at::ScalarType> autocast;  // `own`: what it casts to
   int32_t num_backwards = 0;    // `own`: the backwards that it leaves
+  bool walks_again = false;     // `gradient`: whether a later instruction walks the same backward
   std::shared_ptr<const Chain> chain;
   std::vector<Slot> last_uses;  // slots that nobody reads afterwards
 
@@ -119,6 +120,7 @@ class Program {
   std::vector<Slot> gradients;       // of what backward was asked for
   std::vector<bool> lasts;           // by slot: whether backward reads it
 
+  std::vector<std::pair<Slot, at::Tensor>> literals;   // made of numbers of the caller's; small
   std::vector<std::pair<Slot, at::Tensor>> constants;  // what no call changes; small
   std::vector<bool> written;                           // by slot: whether its memory is written in place
 

@@ -1,5 +1,4 @@
-import { putOperands } from "./backward.ts";
-import { frame, putTensors } from "./frame.ts";
+import { frame, putOptionalTensors, putTensors } from "./frame.ts";
 import { native, type ProgramText } from "./native.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
@@ -40,18 +39,34 @@ export function dropRecording(recording: number): void {
 }
 
 /**
- * Computes gradients as `grad` does, and records how.
- * @returns the gradients, and the program, or why there is none
+ * Ends a recording that has no backward.
+ * @returns the program, or why there is none
  */
-export function recordGrad(
+export function endProgram(recording: number): number | string | Error {
+  return native().endProgram(recording);
+}
+
+/**
+ * Records how `walk` computes gradients, and ends the recording.
+ * @param given - gradients of the results
+ * @returns what `walk` gives, and the program, or why there is none
+ */
+export function recordBackward(
   recording: number,
-  outputs: readonly Tensor[],
-  inputs: readonly Tensor[],
-  gradients: readonly Tensor[],
-): { readonly gradients: (Tensor | null)[]; readonly program: number | string } {
-  putOperands(outputs, gradients, inputs);
-  const program = native().recordGrad(recording);
-  return { gradients: takeGradients(inputs.length), program };
+  given: readonly Tensor[],
+  walk: () => (Tensor | null)[],
+): { readonly gradients: (Tensor | null)[]; readonly program: number | string | Error } {
+  putOptionalTensors(0, given, "program", "gradients");
+  native().beginBackward(recording);
+  try {
+    const gradients = walk();
+    const made = gradients.map((gradient) => gradient ?? undefined);
+    putOptionalTensors(0, made, "program", "gradients");
+    return { gradients, program: native().endBackward(recording) };
+  } catch (error) {
+    native().dropRecording(recording);
+    throw error;
+  }
 }
 
 /**

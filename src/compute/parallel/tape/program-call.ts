@@ -5,12 +5,13 @@ import {
   dropProgram,
   dropRecording,
   endForward,
+  endProgram,
   hold,
   playBackward,
   playForward,
   programDifference,
   programFits,
-  recordGrad,
+  recordBackward,
   scope,
   type Tensor,
 } from "../../tensor/index.ts";
@@ -28,9 +29,11 @@ import { mapTensors } from "./map-tensors.ts";
 const NOT_PLAIN = "a result that is neither a tensor nor plain data";
 
 /** The kind of a call: all but its values. */
-interface CallKind {
+export interface CallKind {
   /** The arguments without their tensors, and the settings of the block's modules. */
   readonly kind: string;
+  /** Whether no gradients are wanted. */
+  readonly isAlone: boolean;
   /** Trainable parameters of the block, then of the root. */
   readonly leaves: readonly Tensor[];
   /** The arguments' tensors, cut. */
@@ -58,25 +61,54 @@ export class Kept {
   /** Tensors that backward gives gradients of, besides the call's inputs. */
   readonly #leaves: readonly Tensor[];
   readonly #kind: string;
+  /** Whether it is forward alone. */
+  readonly isAlone: boolean;
+  /** Padding positions behind the call, where ranks share positions. */
+  readonly padding: number | undefined;
   /** Whether a second recording came to the same. */
   isSure = false;
+  /** Whether it was replayed. */
+  isUsed = false;
 
-  constructor(program: number, { kind, leaves }: CallKind, forward: ForwardHalf, reached: string) {
+  constructor(
+    program: number,
+    { kind, isAlone, leaves }: CallKind,
+    forward: ForwardHalf,
+    { reached, padding }: { readonly reached: string; readonly padding: number | undefined },
+  ) {
     this.program = program;
     this.forward = forward;
     this.reached = reached;
+    this.padding = padding;
+    this.isAlone = isAlone;
     this.#kind = kind;
     this.#leaves = leaves;
   }
 
-  isFor(kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): boolean {
+  isFor({ kind, leaves, tensors }: CallKind): boolean {
     return this.#kind === kind && areSame(this.#leaves, leaves) && programFits(this.program, tensors);
   }
 }
 
+/** Positions that ranks share: the padding at their end, which modules read and set. */
+export interface SharedPositions {
+  numPadding: number;
+}
+
+/** Calls of blocks that were replayed or recorded. */
+export interface BlockCalls {
+  replayed: number;
+  /** A program is replayed once two recordings of one kind of call agree. */
+  recorded: number;
+  /** Time of the recorded calls, their computation included. */
+  recordMs: number;
+}
+
 /** Where the programs of a model's blocks are kept. */
 export interface ProgramStore {
+  readonly calls: BlockCalls;
   readonly randomness: Randomness | undefined;
+  readonly region: SharedPositions | undefined;
   /** Parameters and buffers that stay where they are from call to call: the block's own and the root's. */
   boundOf(block: number): readonly Tensor[];
   /** Keeps a program, unless its block was refused meanwhile. */
@@ -86,7 +118,7 @@ export interface ProgramStore {
   /** Issues a block one operator at a time from now on. */
   refuse(block: number, reason: string | Error): void;
   /** @returns a program of the same kind of call */
-  twin(block: number, kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): Kept | undefined;
+  twin(block: number, call: CallKind): Kept | undefined;
 }
 
 /** One call of a block that is replayed or recorded. */
@@ -98,6 +130,9 @@ export class ProgramCall implements CallProgram {
   readonly #kept: Kept | undefined;
   /** The draws before the call, from which it is computed again. */
   readonly #drawn: ReadonlyMap<string, number> | undefined;
+  /** Padding before the call, and behind it. */
+  readonly #paddingBefore: number | undefined;
+  #padding: number | undefined;
   #streams: readonly number[] = [];
   #played = 0;
   #recording = 0;
@@ -109,19 +144,42 @@ export class ProgramCall implements CallProgram {
     this.#kind = kind;
     this.#kept = kind.kept?.isSure === true ? kind.kept : undefined;
     this.#drawn = programs.randomness?.drawn();
+    this.#paddingBefore = programs.region?.numPadding;
+  }
+
+  /** Whether a program computes it. */
+  get isReplayed(): boolean {
+    return this.#kept !== undefined;
   }
 
   /** Computes forward, as `cutOutputs` does. @param again - whether backward computes it again */
   forward<R>(run: () => R, again: boolean): CutOutputs<R> {
     const kept = this.#kept;
-    if (kept === undefined)
-      return cutOutputs(again ? run : () => this.#recorded(run, ({ requiresGrad }) => requiresGrad), again);
-    this.#streams = kept.forward.draws.map((name) => this.#programs.randomness?.nextStream(name) ?? 0);
-    const results = this.#play(kept, !again);
+    if (kept === undefined) {
+      const cut = cutOutputs(
+        again ? run : () => this.#recorded(run, ({ requiresGrad }) => requiresGrad),
+        again,
+      );
+      this.#padding = this.#programs.region?.numPadding;
+      return cut;
+    }
+    const results = this.#replayed(kept, !again);
     const { template, leaves } = kept.forward;
     const result = mapPlaces(template, results) as R;
     const outputLeaves = results.filter((_, index) => leaves[index]).map((leaf) => hold(leaf));
     return { result, outputs: undefined, outputLeaves };
+  }
+
+  /** Computes a call without gradients. */
+  compute<R>(run: () => R): R {
+    const kept = this.#kept;
+    if (kept !== undefined) return mapPlaces(kept.forward.template, this.#replayed(kept, false)) as R;
+    const result = this.#recorded(run, () => false);
+    this.#padding = this.#programs.region?.numPadding;
+    const [recording, half] = [this.#recording, this.#half];
+    this.#recording = 0;
+    if (recording !== 0 && half !== undefined) this.#take(endProgram(recording), half, "");
+    return result;
   }
 
   backward(given: readonly (Tensor | undefined)[], own: readonly Tensor[]): (Tensor | null)[] | undefined {
@@ -143,31 +201,21 @@ export class ProgramCall implements CallProgram {
   }
 
   computeAgain(call: BlockCall): Tensor[] {
-    const { randomness } = this.#programs;
-    // A replay has drawn no numbers: the module's first draws are to be the forward's.
-    if (this.#kept !== undefined)
-      return randomness === undefined || this.#drawn === undefined
-        ? computeAgain(call)
-        : randomness.drawnFrom(this.#drawn, () => computeAgain(call));
+    if (this.#kept !== undefined) return this.#asBefore(() => computeAgain(call));
     return computeAgain({ ...call, again: () => this.#recorded(call.again, isFloating) });
   }
 
-  grad(
-    outputs: readonly Tensor[],
-    own: readonly Tensor[],
-    gradients: readonly Tensor[],
-    reached: string,
-  ): (Tensor | null)[] | undefined {
-    const half = this.#half;
-    if (this.#recording === 0 || half === undefined) return undefined;
+  walk(given: readonly Tensor[], reached: string, walk: () => (Tensor | null)[]): (Tensor | null)[] {
+    const [recording, half] = [this.#recording, this.#half];
     // An output may have a gradient that leads nowhere.
-    if (gradients.length !== [...reached].filter((letter) => letter === "g").length) return undefined;
-    const recording = this.#recording;
+    const leadsOn = given.length === [...reached].filter((letter) => letter === "g").length;
+    if (recording === 0 || half === undefined || !leadsOn) return walk();
     this.#recording = 0;
-    const made = recordGrad(recording, outputs, own, gradients);
-    if (typeof made.program === "string") this.#programs.refuse(this.#block, made.program);
-    else this.#keep(new Kept(made.program, this.#kind, half, reached));
-    return made.gradients;
+    const beginMs = performance.now();
+    const { gradients, program } = recordBackward(recording, given, walk);
+    this.#take(program, half, reached);
+    this.#programs.calls.recordMs += performance.now() - beginMs;
+    return gradients;
   }
 
   drop(): void {
@@ -176,10 +224,29 @@ export class ProgramCall implements CallProgram {
     this.#recording = this.#played = 0;
   }
 
+  /** Runs what the module computed before a replay did: its first draws and its padding are to be those of that forward. */
+  #asBefore<R>(body: () => R): R {
+    const { randomness, region } = this.#programs;
+    const present = region?.numPadding;
+    if (region !== undefined && this.#paddingBefore !== undefined) region.numPadding = this.#paddingBefore;
+    try {
+      return randomness === undefined || this.#drawn === undefined
+        ? body()
+        : randomness.drawnFrom(this.#drawn, body);
+    } finally {
+      if (region !== undefined && present !== undefined) region.numPadding = present;
+    }
+  }
+
+  #take(made: number | string | Error, half: ForwardHalf, reached: string): void {
+    if (typeof made === "number")
+      this.#keep(new Kept(made, this.#kind, half, { reached, padding: this.#padding }));
+    else this.#programs.refuse(this.#block, made);
+  }
+
   /** Keeps a recorded program, or confirms an earlier one. */
   #keep(made: Kept): void {
-    const { kind, leaves, tensors } = this.#kind;
-    const before = this.#programs.twin(this.#block, kind, leaves, tensors);
+    const before = this.#programs.twin(this.#block, this.#kind);
     if (before === undefined) {
       this.#programs.keep(this.#block, made);
       return;
@@ -197,6 +264,17 @@ export class ProgramCall implements CallProgram {
     else this.#programs.refuse(this.#block, `two calls that differ: ${difference}`);
   }
 
+  /** Replays forward as the module would have computed it, its draws and padding included. */
+  #replayed(kept: Kept, keep: boolean): Tensor[] {
+    const { randomness, region } = this.#programs;
+    this.#streams = kept.forward.draws.map((name) => randomness?.nextStream(name) ?? 0);
+    const results = this.#play(kept, keep);
+    if (region !== undefined && kept.padding !== undefined) region.numPadding = kept.padding;
+    kept.isUsed = true;
+    this.#programs.calls.replayed += 1;
+    return results;
+  }
+
   #play(kept: Kept, keep: boolean): Tensor[] {
     const { leaves } = kept.forward;
     const { results, call } = playForward(kept.program, this.#kind.tensors, this.#streams, leaves, keep);
@@ -208,6 +286,8 @@ export class ProgramCall implements CallProgram {
     const { randomness } = this.#programs;
     const names: string[] = [];
     const streams: number[] = [];
+    const { calls } = this.#programs;
+    const beginMs = performance.now();
     this.#recording = beginRecording(this.#kind.tensors, this.#programs.boundOf(this.#block));
     try {
       const result =
@@ -229,6 +309,9 @@ export class ProgramCall implements CallProgram {
     } catch (error) {
       this.drop();
       throw error;
+    } finally {
+      calls.recorded += 1;
+      calls.recordMs += performance.now() - beginMs;
     }
   }
 }

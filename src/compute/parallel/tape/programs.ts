@@ -1,5 +1,5 @@
 import { framesOf, ownFrames } from "../../../errors/index.ts";
-import { isFused, type Module, type Randomness } from "../../nn/index.ts";
+import { isFused, isWriting, type Module, presentRecording, type Randomness } from "../../nn/index.ts";
 import {
   describeProgram,
   dropProgram,
@@ -8,10 +8,20 @@ import {
   type Tensor,
 } from "../../tensor/index.ts";
 import { describePlain } from "./describe-plain.ts";
-import { type Kept, ProgramCall, type ProgramStore } from "./program-call.ts";
+import {
+  type BlockCalls,
+  type CallKind,
+  type Kept,
+  ProgramCall,
+  type ProgramStore,
+  type SharedPositions,
+} from "./program-call.ts";
 
-/** Programs that are kept of one block; the oldest is dropped for another. */
+/** Programs that are kept of one block with gradients, and as many without; the oldest is dropped for another. */
 const MOST_OF_A_BLOCK = 4;
+
+/** Programs of one block that may be dropped one after the other without a replay. */
+const MOST_IN_VAIN = 32;
 
 /** A block whose calls are issued one operator at a time, and why. */
 export interface Unrecorded {
@@ -51,31 +61,40 @@ export interface RecordedBlock {
  */
 export class BlockPrograms implements ProgramStore, Disposable {
   readonly randomness: Randomness | undefined;
+  readonly region: SharedPositions | undefined;
+  readonly calls: BlockCalls = { replayed: 0, recorded: 0, recordMs: 0 };
   readonly #blockOf: (block: number) => RecordedBlock;
   readonly #listener: ProgramListener;
   readonly #blocks = new Map<number, RecordedBlock>();
   readonly #modules = new Map<number, readonly Module[]>();
   readonly #kept = new Map<number, Kept[]>();
+  /** By block: programs dropped without a replay since one was replayed. */
+  readonly #inVain = new Map<number, number>();
   readonly #refused = new Set<number>();
   /** Programs that the listener has, as text. */
   readonly #told = new Set<string>();
 
   constructor(
     blockOf: (block: number) => RecordedBlock,
-    randomness: Randomness | undefined,
     listener: ProgramListener,
+    of: { readonly randomness: Randomness | undefined; readonly region: SharedPositions | undefined },
   ) {
     this.#blockOf = blockOf;
-    this.randomness = randomness;
     this.#listener = listener;
+    this.randomness = of.randomness;
+    this.region = of.region;
   }
 
   /**
    * @param args - of the call, cut
-   * @param leaves - trainable parameters of the block, then of the root
+   * @param leaves - trainable parameters of the block, then of the root; undefined: no gradients are wanted
    * @returns the call, to be replayed or recorded; undefined if it is issued one operator at a time
    */
-  open(block: number, args: readonly unknown[], leaves: readonly Tensor[]): ProgramCall | undefined {
+  open(
+    block: number,
+    args: readonly unknown[],
+    leaves: readonly Tensor[] | undefined,
+  ): ProgramCall | undefined {
     if (this.#refused.has(block)) return undefined;
     const tensors: Tensor[] = [];
     const text = describePlain(args, tensors);
@@ -83,9 +102,24 @@ export class BlockPrograms implements ProgramStore, Disposable {
       this.refuse(block, "an argument that is neither a tensor nor plain data");
       return undefined;
     }
-    const kind = `${isFused()} ${text} ${this.#stateOf(block)}`;
-    const kept = this.#kept.get(block)?.find((each) => each.isFor(kind, leaves, tensors));
-    return new ProgramCall(this, block, { kind, leaves, tensors, kept });
+    const isAlone = leaves === undefined;
+    const kind = `${isAlone} ${isFused()} ${this.region?.numPadding} ${text} ${this.#stateOf(block)}`;
+    const ofCall = { kind, isAlone, leaves: leaves ?? [], tensors };
+    return new ProgramCall(this, block, { ...ofCall, kept: this.twin(block, ofCall) });
+  }
+
+  /** Computes a call of a block without gradients. */
+  compute<R>(block: number, args: readonly unknown[], run: () => R): R {
+    const call =
+      presentRecording() === undefined && !isWriting() ? this.open(block, args, undefined) : undefined;
+    return call === undefined ? run() : call.compute(run);
+  }
+
+  /** @returns the calls since it was asked before */
+  takeCalls(): BlockCalls {
+    const calls = { ...this.calls };
+    Object.assign(this.calls, { replayed: 0, recorded: 0, recordMs: 0 });
+    return calls;
   }
 
   refuse(block: number, reason: string | Error): void {
@@ -102,7 +136,18 @@ export class BlockPrograms implements ProgramStore, Disposable {
     this.#kept.set(block, all);
     if (this.#refused.has(block)) dropProgram(kept.program);
     else all.push(kept);
-    if (all.length > MOST_OF_A_BLOCK) dropProgram((all.shift() as Kept).program);
+    const alike = all.filter(({ isAlone }) => isAlone === kept.isAlone);
+    if (alike.length > MOST_OF_A_BLOCK) this.#drop(block, alike[0] as Kept);
+  }
+
+  #drop(block: number, kept: Kept): void {
+    const all = this.#kept.get(block) ?? [];
+    all.splice(all.indexOf(kept), 1);
+    dropProgram(kept.program);
+    const inVain = kept.isUsed ? 0 : (this.#inVain.get(block) ?? 0) + 1;
+    this.#inVain.set(block, inVain);
+    if (inVain === MOST_IN_VAIN)
+      this.refuse(block, `${inVain} programs that were dropped before a second call like their first`);
   }
 
   confirm(block: number, kept: Kept): void {
@@ -115,8 +160,8 @@ export class BlockPrograms implements ProgramStore, Disposable {
     this.#listener.recorded({ block: this.#block(block).name, ...text });
   }
 
-  twin(block: number, kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): Kept | undefined {
-    return this.#kept.get(block)?.find((each) => each.isFor(kind, leaves, tensors));
+  twin(block: number, call: CallKind): Kept | undefined {
+    return this.#kept.get(block)?.find((each) => each.isFor(call));
   }
 
   boundOf(block: number): readonly Tensor[] {
