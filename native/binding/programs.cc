@@ -58,6 +58,11 @@ class FrameLists {
     }
     return list;
   }
+  std::vector<Tensors> many() {
+    std::vector<Tensors> lists(length());
+    for (Tensors& list : lists) list = tensors();
+    return lists;
+  }
   std::vector<int64_t> numbers() {
     std::vector<int64_t> list(length());
     for (int64_t& each : list) each = static_cast<int64_t>(number());
@@ -92,13 +97,14 @@ auto& named(Map& map, uint32_t number) {
 // canRecord(): whether this libtorch lets programs be recorded.
 Napi::Value CanRecord(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), can_record_programs()); }
 
-// beginRecording(): of the lists arguments and parameters in the frame; its number.
+// beginRecording(): of arguments, parameters and lists of tensors in the frame; its number.
 Napi::Value BeginRecording(const Napi::CallbackInfo& info) {
   if (Recording::present() != nullptr) throw CodedError("NATIVE_MISMATCH", "[program] expected one recording at a time, got a second");
   ProgramTable& table = ProgramTable::of(info.Env());
   FrameLists lists(info.Env());
   Tensors arguments = lists.tensors();
-  auto recording = std::make_unique<Recording>(std::move(arguments), lists.identities());
+  const Tensors parameters = lists.identities();
+  auto recording = std::make_unique<Recording>(std::move(arguments), parameters, lists.many());
   recording->begin();
   table.refusal.Reset();
   const uint32_t number = table.next++;
@@ -194,17 +200,18 @@ Napi::Value ProgramFits(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), program->fits(FrameLists(info.Env()).tensors()));
 }
 
-// playForward(program, keep): on the lists arguments, streams, and which results shall ask for gradients; the frame then holds the
-// results. Returns the call's number, 0 if nothing is kept of it.
+// playForward(program, keep): on the lists arguments, streams, and which results shall ask for gradients, and on lists of tensors; the
+// frame then holds the results. Returns the call's number, 0 if nothing is kept of it.
 Napi::Value PlayForward(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
   ProgramTable::Call call{named(table.programs, number_at(info, 0)), {}};
   const bool keep = info[1].ToBoolean();
   FrameLists lists(info.Env());
   const Tensors arguments = lists.tensors();
-  std::vector<int64_t> streams = lists.numbers();
+  call.played.late = lists.numbers();
   const std::vector<int64_t> leaves = lists.numbers();
-  Tensors results = call.program->forward(arguments, std::move(streams), keep, call.played);
+  call.played.lists = lists.many();
+  Tensors results = call.program->forward(arguments, keep, call.played);
   for (size_t i = 0; i < results.size(); i++) {
     if (leaves[i] != 0) results[i].set_requires_grad(true);
   }

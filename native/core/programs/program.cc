@@ -159,6 +159,7 @@ class Player {
       switch (operand.kind) {
         case Operand::Kind::constant: stack_.push_back(operand.constant); break;
         case Operand::Kind::late: stack_.emplace_back(played_.late[operand.late]); break;
+        case Operand::Kind::late_list: stack_.emplace_back(c10::List<at::Tensor>(played_.lists[operand.late])); break;
         case Operand::Kind::tensor: stack_.emplace_back(at(operand.slots[0])); break;
         case Operand::Kind::tensors: {
           c10::List<at::Tensor> list;
@@ -300,6 +301,7 @@ std::vector<std::string> Program::describe(bool backward) const {
       switch (operand.kind) {
         case Operand::Kind::constant: given += constant_text(operand.constant); break;
         case Operand::Kind::late: given += "stream " + std::to_string(operand.late); break;
+        case Operand::Kind::late_list: given += "list " + std::to_string(operand.late); break;
         case Operand::Kind::tensor: given += name_of(operand.slots[0]); break;
         case Operand::Kind::tensors: given += "[" + list_of(operand.slots) + "]"; break;
       }
@@ -342,9 +344,8 @@ bool Program::fits(const Tensors& given) const {
   return true;
 }
 
-Tensors Program::forward(const Tensors& given, std::vector<int64_t> late, bool keep, Played& played) const {
+Tensors Program::forward(const Tensors& given, bool keep, Played& played) const {
   played.slots.resize(num_slots);
-  played.late = std::move(late);
   std::copy(given.begin(), given.end(), played.slots.begin());
   std::copy(bound.begin(), bound.end(), played.slots.begin() + static_cast<int64_t>(given.size()));
   for (const auto* const made : {&literals, &constants}) {

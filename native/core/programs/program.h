@@ -38,11 +38,11 @@ struct Geometry {
 
 // An argument of an instruction.
 struct Operand {
-  enum class Kind : uint8_t { constant, tensor, tensors, late };
+  enum class Kind : uint8_t { constant, tensor, tensors, late, late_list };
   Kind kind = Kind::constant;
   c10::IValue constant;
   std::vector<Slot> slots;  // one for `tensor`
-  int32_t late = 0;         // index of a number that each call is given
+  int32_t late = 0;         // index of a number, or of a list of tensors, that each call is given
 };
 
 struct Instruction {
@@ -87,6 +87,7 @@ struct Played {
   std::vector<at::Tensor> slots;
   std::vector<Left> backwards;
   std::vector<int64_t> late;
+  std::vector<Tensors> lists;  // of any lengths, for operators of Troupe's that take them
 };
 
 class Program {
@@ -95,7 +96,8 @@ class Program {
   bool fits(const Tensors& arguments) const;
 
   // Computes forward. `keep`: whether `backward` will be called. Results are fresh tensors without a graph.
-  Tensors forward(const Tensors& arguments, std::vector<int64_t> late, bool keep, Played& played) const;
+  // `played` has the numbers and lists of the call.
+  Tensors forward(const Tensors& arguments, bool keep, Played& played) const;
 
   // The gradients, undefined where there are none; of the results that had gradients when it was recorded, in order.
   Tensors backward(const Tensors& gradients, Played& played) const;

@@ -84,7 +84,7 @@ bool can_record_programs() { return false; }
 
 Recording* Recording::present() { return present_recording; }
 
-Recording::Recording(Tensors arguments, const Tensors& parameters) {
+Recording::Recording(Tensors arguments, const Tensors& parameters, std::vector<Tensors> lists) : lists_(std::move(lists)) {
   program_->arguments = facts_of(arguments);
   for (const at::Tensor& tensor : arguments) {
     if (!tensor.is_cpu() || !tensor.has_storage()) refuse("an argument on " + tensor.device().str() + ", where nothing is recorded yet");
@@ -172,8 +172,15 @@ Operand Recording::operand(const c10::IValue& value, const c10::Argument& argume
     return {Operand::Kind::tensor, {}, {find(tensor, op)}, 0};
   }
   if (value.isTensorList()) {
+    const Tensors tensors = value.toTensorVector();
+    const auto is_same = [](const at::Tensor& one, const at::Tensor& other) { return one.is_same(other); };
+    for (size_t i = 0; i < lists_.size(); i++) {
+      if (std::equal(tensors.begin(), tensors.end(), lists_[i].begin(), lists_[i].end(), is_same)) {
+        return {Operand::Kind::late_list, {}, {}, static_cast<int32_t>(i)};
+      }
+    }
     Operand list{Operand::Kind::tensors, {}, {}, 0};
-    for (const at::Tensor& tensor : value.toTensorVector()) list.slots.push_back(find(tensor, op));
+    for (const at::Tensor& tensor : tensors) list.slots.push_back(find(tensor, op));
     return list;
   }
   if (is_list_of_maybe_tensors(value)) {

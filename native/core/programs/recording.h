@@ -21,8 +21,9 @@ bool can_record_programs();
 
 class Recording final : public AutogradWatcher {
  public:
-  // `arguments`: of the call; `parameters`: what else it may read and what stays where it is from call to call.
-  Recording(Tensors arguments, const Tensors& parameters);
+  // `arguments`: of the call; `parameters`: what else it may read and what stays where it is from call to call; `lists`: that an
+  // operator of Troupe's may take, of other tensors in each call.
+  Recording(Tensors arguments, const Tensors& parameters, std::vector<Tensors> lists);
   ~Recording() override;
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -84,6 +85,7 @@ class Recording final : public AutogradWatcher {
   std::vector<bool> constant_;  // by slot
   std::vector<bool> literal_;   // by slot
   std::vector<int64_t> draws_;
+  const std::vector<Tensors> lists_;
   std::unordered_map<const c10::StorageImpl*, std::vector<Slot>> slots_of_;
   Instruction* own_ = nullptr;  // the operator of Troupe's that runs
   int64_t num_backwards_ = 0;

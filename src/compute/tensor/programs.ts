@@ -13,9 +13,15 @@ export function canRecordPrograms(): boolean {
  * From here to {@link endForward} this thread's operators are recorded while they compute.
  * @param inputs - tensors that change from call to call
  * @param parameters - tensors that stay where they are
+ * @param lists - that an operator of Troupe's may take, with other tensors and other lengths in each call
  */
-export function beginRecording(inputs: readonly Tensor[], parameters: readonly Tensor[]): number {
-  putTensors(putTensors(0, inputs, "program", "inputs"), parameters, "program", "parameters");
+export function beginRecording(
+  inputs: readonly Tensor[],
+  parameters: readonly Tensor[],
+  lists: readonly (readonly Tensor[])[] = [],
+): number {
+  const next = putTensors(putTensors(0, inputs, "program", "inputs"), parameters, "program", "parameters");
+  putLists(next, lists);
   return native().beginRecording();
 }
 
@@ -97,6 +103,7 @@ export function programFits(program: number, inputs: readonly Tensor[]): boolean
  * Replays the forward half.
  * @param leaves - which of the results shall ask for gradients
  * @param keep - whether {@link playBackward} follows
+ * @param lists - as {@link beginRecording} had them
  * @returns the results, and the number of the call; 0 unless it is kept
  */
 export function playForward(
@@ -105,9 +112,10 @@ export function playForward(
   streams: readonly number[],
   leaves: readonly boolean[],
   keep: boolean,
+  lists: readonly (readonly Tensor[])[] = [],
 ): { readonly results: Tensor[]; readonly call: number } {
   const next = putList(putTensors(0, inputs, "program", "inputs"), streams);
-  putList(next, leaves.map(Number));
+  putLists(putList(next, leaves.map(Number)), lists);
   const call = native().playForward(program, keep);
   const handles = Array.from(frame.subarray(0, leaves.length));
   return { results: handles.map((handle) => adopt(handle)), call };
@@ -135,6 +143,12 @@ export function dropProgram(program: number): void {
 function takeGradients(count: number): (Tensor | null)[] {
   const handles = Array.from(frame.subarray(0, count));
   return handles.map((handle) => (handle === 0 ? null : adopt(handle)));
+}
+
+function putLists(at: number, lists: readonly (readonly Tensor[])[]): void {
+  frame[at] = lists.length;
+  let next = at + 1;
+  for (const list of lists) next = putTensors(next, list, "program", "lists");
 }
 
 function putList(at: number, numbers: readonly number[]): number {

@@ -36,8 +36,10 @@ export interface CallKind {
   readonly isAlone: boolean;
   /** Trainable parameters of the block, then of the root. */
   readonly leaves: readonly Tensor[];
-  /** The arguments' tensors, cut. */
+  /** The arguments' tensors, cut, and others that change from call to call. */
   readonly tensors: readonly Tensor[];
+  /** Lists of tensors that operators of Troupe's take, of any lengths. */
+  readonly lists: readonly (readonly Tensor[])[];
 }
 
 /** The parts of a recorded forward besides operators. */
@@ -115,8 +117,10 @@ export interface ProgramStore {
   keep(block: number, kept: Kept): void;
   /** Replays a program from now on: a second recording came to the same. */
   confirm(block: number, kept: Kept): void;
-  /** Issues a block one operator at a time from now on. */
-  refuse(block: number, reason: string | Error): void;
+  /** Issues a block's calls of this kind, with gradients or without, one operator at a time from now on. */
+  refuse(block: number, isAlone: boolean, reason: string | Error): void;
+  /** Whether operators may take more lists than when the call began. */
+  hasNewLists(block: number, call: CallKind): boolean;
   /** @returns a program of the same kind of call */
   twin(block: number, call: CallKind): Kept | undefined;
 }
@@ -177,8 +181,10 @@ export class ProgramCall implements CallProgram {
     const result = this.#recorded(run, () => false);
     this.#padding = this.#programs.region?.numPadding;
     const [recording, half] = [this.#recording, this.#half];
+    if (recording === 0 || half === undefined) return result;
+    if (this.#programs.hasNewLists(this.#block, this.#kind)) this.drop();
+    else this.#take(endProgram(recording), half, "");
     this.#recording = 0;
-    if (recording !== 0 && half !== undefined) this.#take(endProgram(recording), half, "");
     return result;
   }
 
@@ -187,10 +193,7 @@ export class ProgramCall implements CallProgram {
     if (kept === undefined) return undefined;
     const leaves = own.slice(own.length - this.#kind.leaves.length);
     if (kept.reached !== reachedBy(given) || !areSame(leaves, this.#kind.leaves)) {
-      this.#programs.refuse(
-        this.#block,
-        "gradients that come to other results, or parameters frozen before backward",
-      );
+      this.#refuse("gradients that come to other results, or parameters frozen before backward");
       return undefined;
     }
     if (this.#played === 0) scope(() => void this.#play(kept, true));
@@ -241,7 +244,11 @@ export class ProgramCall implements CallProgram {
   #take(made: number | string | Error, half: ForwardHalf, reached: string): void {
     if (typeof made === "number")
       this.#keep(new Kept(made, this.#kind, half, { reached, padding: this.#padding }));
-    else this.#programs.refuse(this.#block, made);
+    else this.#refuse(made);
+  }
+
+  #refuse(reason: string | Error): void {
+    this.#programs.refuse(this.#block, this.#kind.isAlone, reason);
   }
 
   /** Keeps a recorded program, or confirms an earlier one. */
@@ -261,7 +268,7 @@ export class ProgramCall implements CallProgram {
       : "other results";
     dropProgram(made.program);
     if (difference === "") this.#programs.confirm(this.#block, before);
-    else this.#programs.refuse(this.#block, `two calls that differ: ${difference}`);
+    else this.#refuse(`two calls that differ: ${difference}`);
   }
 
   /** Replays forward as the module would have computed it, its draws and padding included. */
@@ -277,7 +284,8 @@ export class ProgramCall implements CallProgram {
 
   #play(kept: Kept, keep: boolean): Tensor[] {
     const { leaves } = kept.forward;
-    const { results, call } = playForward(kept.program, this.#kind.tensors, this.#streams, leaves, keep);
+    const { tensors, lists } = this.#kind;
+    const { results, call } = playForward(kept.program, tensors, this.#streams, leaves, keep, lists);
     this.#played = call;
     return results;
   }
@@ -288,7 +296,8 @@ export class ProgramCall implements CallProgram {
     const streams: number[] = [];
     const { calls } = this.#programs;
     const beginMs = performance.now();
-    this.#recording = beginRecording(this.#kind.tensors, this.#programs.boundOf(this.#block));
+    const { tensors: given, lists } = this.#kind;
+    this.#recording = beginRecording(given, this.#programs.boundOf(this.#block), lists);
     try {
       const result =
         randomness?.listening((name, stream) => {
@@ -303,7 +312,7 @@ export class ProgramCall implements CallProgram {
       this.#half = { draws: names, template, text: text ?? "", leaves: tensors.map(isLeaf) };
       if (refusal !== "") {
         this.drop();
-        this.#programs.refuse(this.#block, refusal);
+        this.#refuse(refusal);
       }
       return result;
     } catch (error) {

@@ -1,5 +1,12 @@
 import { framesOf, ownFrames } from "../../../errors/index.ts";
-import { isFused, isWriting, type Module, presentRecording, type Randomness } from "../../nn/index.ts";
+import {
+  isFused,
+  isWriting,
+  type Module,
+  pagedInputs,
+  presentRecording,
+  type Randomness,
+} from "../../nn/index.ts";
 import {
   describeProgram,
   dropProgram,
@@ -8,6 +15,7 @@ import {
   type Tensor,
 } from "../../tensor/index.ts";
 import { describePlain } from "./describe-plain.ts";
+import { KeptPrograms } from "./kept-programs.ts";
 import {
   type BlockCalls,
   type CallKind,
@@ -16,12 +24,6 @@ import {
   type ProgramStore,
   type SharedPositions,
 } from "./program-call.ts";
-
-/** Programs that are kept of one block with gradients, and as many without; the oldest is dropped for another. */
-const MOST_OF_A_BLOCK = 4;
-
-/** Programs of one block that may be dropped one after the other without a replay. */
-const MOST_IN_VAIN = 32;
 
 /** A block whose calls are issued one operator at a time, and why. */
 export interface Unrecorded {
@@ -67,10 +69,8 @@ export class BlockPrograms implements ProgramStore, Disposable {
   readonly #listener: ProgramListener;
   readonly #blocks = new Map<number, RecordedBlock>();
   readonly #modules = new Map<number, readonly Module[]>();
-  readonly #kept = new Map<number, Kept[]>();
-  /** By block: programs dropped without a replay since one was replayed. */
-  readonly #inVain = new Map<number, number>();
-  readonly #refused = new Set<number>();
+  readonly #withGradients = new KeptPrograms(4);
+  readonly #alone = new KeptPrograms(8);
   /** Programs that the listener has, as text. */
   readonly #told = new Set<string>();
 
@@ -95,24 +95,33 @@ export class BlockPrograms implements ProgramStore, Disposable {
     args: readonly unknown[],
     leaves: readonly Tensor[] | undefined,
   ): ProgramCall | undefined {
-    if (this.#refused.has(block)) return undefined;
+    const isAlone = leaves === undefined;
+    if (this.#programsOf(isAlone).isRefused(block)) return undefined;
     const tensors: Tensor[] = [];
     const text = describePlain(args, tensors);
     if (text === undefined) {
-      this.refuse(block, "an argument that is neither a tensor nor plain data");
+      this.refuse(block, isAlone, "an argument that is neither a tensor nor plain data");
       return undefined;
     }
-    const isAlone = leaves === undefined;
-    const kind = `${isAlone} ${isFused()} ${this.region?.numPadding} ${text} ${this.#stateOf(block)}`;
-    const ofCall = { kind, isAlone, leaves: leaves ?? [], tensors };
+    const paged = isAlone ? pagedInputs(this.#modulesOf(block)) : undefined;
+    tensors.push(...(paged?.tensors ?? []));
+    const lists = paged?.lists ?? [];
+    const settings = `${isAlone} ${isFused()} ${this.region?.numPadding} ${lists.length}`;
+    const kind = `${settings} ${text} ${this.#stateOf(block)}`;
+    const ofCall = { kind, isAlone, leaves: leaves ?? [], tensors, lists };
     return new ProgramCall(this, block, { ...ofCall, kept: this.twin(block, ofCall) });
   }
 
   /** Computes a call of a block without gradients. */
   compute<R>(block: number, args: readonly unknown[], run: () => R): R {
-    const call =
-      presentRecording() === undefined && !isWriting() ? this.open(block, args, undefined) : undefined;
+    // The first pass over pages makes their memory; a cache of another kind is read past the arguments.
+    const isOpen = !isWriting() || pagedInputs(this.#modulesOf(block)) !== undefined;
+    const call = presentRecording() === undefined && isOpen ? this.open(block, args, undefined) : undefined;
     return call === undefined ? run() : call.compute(run);
+  }
+
+  hasNewLists(block: number, { lists }: CallKind): boolean {
+    return (pagedInputs(this.#modulesOf(block))?.lists.length ?? 0) !== lists.length;
   }
 
   /** @returns the calls since it was asked before */
@@ -122,32 +131,21 @@ export class BlockPrograms implements ProgramStore, Disposable {
     return calls;
   }
 
-  refuse(block: number, reason: string | Error): void {
-    if (this.#refused.has(block)) return;
-    this.#refused.add(block);
-    for (const { program } of this.#kept.get(block)?.splice(0) ?? []) dropProgram(program);
+  refuse(block: number, isAlone: boolean, reason: string | Error): void {
+    if (!this.#programsOf(isAlone).refuse(block)) return;
     const { name } = this.#block(block);
     if (typeof reason === "string") this.#listener.unrecorded({ block: name, reason });
     else this.#listener.unrecorded({ block: name, reason: reason.message, line: lineOf(reason) });
   }
 
   keep(block: number, kept: Kept): void {
-    const all = this.#kept.get(block) ?? [];
-    this.#kept.set(block, all);
-    if (this.#refused.has(block)) dropProgram(kept.program);
-    else all.push(kept);
-    const alike = all.filter(({ isAlone }) => isAlone === kept.isAlone);
-    if (alike.length > MOST_OF_A_BLOCK) this.#drop(block, alike[0] as Kept);
-  }
-
-  #drop(block: number, kept: Kept): void {
-    const all = this.#kept.get(block) ?? [];
-    all.splice(all.indexOf(kept), 1);
-    dropProgram(kept.program);
-    const inVain = kept.isUsed ? 0 : (this.#inVain.get(block) ?? 0) + 1;
-    this.#inVain.set(block, inVain);
-    if (inVain === MOST_IN_VAIN)
-      this.refuse(block, `${inVain} programs that were dropped before a second call like their first`);
+    const programs = this.#programsOf(kept.isAlone);
+    if (programs.isRefused(block)) {
+      dropProgram(kept.program);
+      return;
+    }
+    const reason = programs.keep(block, kept);
+    if (reason !== undefined) this.refuse(block, kept.isAlone, reason);
   }
 
   confirm(block: number, kept: Kept): void {
@@ -161,7 +159,7 @@ export class BlockPrograms implements ProgramStore, Disposable {
   }
 
   twin(block: number, call: CallKind): Kept | undefined {
-    return this.#kept.get(block)?.find((each) => each.isFor(call));
+    return this.#programsOf(call.isAlone).find(block, call);
   }
 
   boundOf(block: number): readonly Tensor[] {
@@ -175,16 +173,24 @@ export class BlockPrograms implements ProgramStore, Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const { program } of [...this.#kept.values()].flat()) dropProgram(program);
-    this.#kept.clear();
+    this.#withGradients[Symbol.dispose]();
+    this.#alone[Symbol.dispose]();
+  }
+
+  #programsOf(isAlone: boolean): KeptPrograms {
+    return isAlone ? this.#alone : this.#withGradients;
+  }
+
+  #modulesOf(block: number): readonly Module[] {
+    const modules = this.#modules.get(block) ?? [...this.#block(block).module.namedModules().values()];
+    this.#modules.set(block, modules);
+    return modules;
   }
 
   /** Settings of a block's modules, such as whether they train: a forward may depend on them. */
   #stateOf(block: number): string {
-    const modules = this.#modules.get(block) ?? [...this.#block(block).module.namedModules().values()];
-    this.#modules.set(block, modules);
     let text = "";
-    for (const module of modules) {
+    for (const module of this.#modulesOf(block)) {
       for (const value of Object.values(module)) if (typeof value !== "object") text += `${value} `;
     }
     return text;
