@@ -225,6 +225,7 @@ export const samples: Bodies = {
     updateMs: 2.5,
     dataMs: 0.1,
     residentBytes: 412e6,
+    blockCalls: { replayed: 24, recorded: 0, recordMs: 0 },
   },
   "subscriber.failed": { kind: "subscriber.failed", subscriber: "write(event) of sink Tracker", error },
   "rollouts.judged": {

@@ -254,6 +254,13 @@ void Program::plan_memory() {
       for (const Slot slot : instruction->results) last(slot);
     }
   };
+  std::vector<bool> walked;
+  for (auto instruction = backwards.rbegin(); instruction != backwards.rend(); ++instruction) {
+    if (instruction->kind != Instruction::Kind::gradient) continue;
+    walked.resize(std::max(walked.size(), static_cast<size_t>(instruction->backward) + 1));
+    instruction->walks_again = walked[instruction->backward];
+    walked[instruction->backward] = true;
+  }
   std::vector<bool> seen(num_slots, false);
   for (const Slot slot : gradients) {
     if (slot != kNoSlot) seen[slot] = lasts[slot] = true;
