@@ -4,11 +4,12 @@ import {
   beginRecording,
   endForward,
   full,
+  grad,
   improveProgram,
   ops,
   playBackward,
   playForward,
-  recordGrad,
+  recordBackward,
   scope,
   type Tensor,
 } from "../../src/compute/tensor/index.ts";
@@ -55,7 +56,7 @@ function recorded(inputs: readonly Tensor[], upstream: Tensor): number {
   const recording = beginRecording(inputs, []);
   const y = x.add(ops.addmm(last, ops.troupe.biasGelu(x.mm(up), bias, "tanh"), down));
   const refusal = endForward(recording, [y], []);
-  const { program } = recordGrad(recording, [y], inputs, [upstream]);
-  if (refusal !== "" || typeof program === "string") throw new Error(`${refusal}${program}`);
+  const { program } = recordBackward(recording, [upstream], () => grad([y], inputs, [upstream]));
+  if (refusal !== "" || typeof program !== "number") throw new Error(`${refusal}${program}`);
   return program;
 }

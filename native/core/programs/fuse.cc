@@ -147,7 +147,7 @@ class Fusing {
   }
 
   bool takes_gradient(Instruction& instruction) {
-    if (instruction.kind != Instruction::Kind::gradient || !left_[instruction.backward]) return false;
+    if (instruction.kind != Instruction::Kind::gradient || instruction.walks_again || !left_[instruction.backward]) return false;
     const Slot result = instruction.results[0];
     if (result == kNoSlot || !is_narrow(geometry(result))) return false;
     const std::optional<Instruction> product = take(instruction.operands[0].slots[0], false, false);
@@ -164,6 +164,8 @@ class Fusing {
     const Slot dropped = slot_of(instruction.operands[0]), result = instruction.results[0];
     if (dropped == kNoSlot || result == kNoSlot || !is_narrow(geometry(result))) return false;
     const std::vector<Operand> numbers(instruction.operands.begin() + 1, instruction.operands.begin() + 5);  // p, seed, stream, offset
+    const auto is_number = [](const Operand& operand) { return operand.kind == Operand::Kind::constant || operand.kind == Operand::Kind::late; };
+    if (!std::all_of(numbers.begin(), numbers.end(), is_number)) return false;
     const Operand& run = instruction.operands[5];
     if (run.kind != Operand::Kind::constant || run.constant.toInt() < numel_of(geometry(result))) return false;
     const std::optional<Instruction> product = take(dropped, true, false);

@@ -237,6 +237,13 @@ void Program::plan_memory() {
       for (const Slot slot : instruction->results) last(slot);
     }
   };
+  std::vector<bool> walked;
+  for (auto instruction = backwards.rbegin(); instruction != backwards.rend(); ++instruction) {
+    if (instruction->kind != Instruction::Kind::gradient) continue;
+    walked.resize(std::max(walked.size(), static_cast<size_t>(instruction->backward) + 1));
+    instruction->walks_again = walked[instruction->backward];
+    walked[instruction->backward] = true;
+  }
   std::vector<bool> seen(num_slots, false);
   for (const Slot slot : gradients) {
     if (slot != kNoSlot) seen[slot] = lasts[slot] = true;
@@ -250,8 +257,9 @@ void Program::plan_memory() {
 
 void Program::improve(bool fast) {
   fold_constants();
-  if (fast) fuse_products();
-  join_elementwise();
+  if (fast && device.is_cpu()) fuse_products();
+  run_on_device = chain_runner(device);
+  if (device.is_cpu() || run_on_device != nullptr) join_elementwise();
   plan_memory();
 }
 

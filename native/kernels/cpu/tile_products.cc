@@ -315,7 +315,7 @@ class TileProduct {
     const int64_t num_chunks = (rows_ + kChunkRows - 1) / kChunkRows, num_works = num_panels() * num_chunks;
     const int64_t even = inner_ - inner_ % 2, piece = std::min(even, kMaxInner);
     // A long inner dim is gone through once for many columns: a is then read once, and sums wait in the cache.
-    const int64_t together = even > piece ? std::min(num_works, kMaxTogether) : 1;
+    const int64_t together = even > piece ? std::min((num_works + at::get_num_threads() - 1) / at::get_num_threads(), kMaxTogether) : 1;
     at::parallel_for(0, (num_works + together - 1) / together, 1, [&](int64_t first, int64_t last) {
       uint32_t* const pairs = scratch<uint32_t>(static_cast<size_t>(piece / 2 * kTileColumns));
       const int64_t tiles_numel = std::min(kChunkRows, rows_ + kTileRows) * kTileColumns;

@@ -141,9 +141,9 @@ export interface RuntimeOptions {
    */
   readonly stallMs?: number | undefined;
   /**
-   * Whether each actor has a warm standby, started once steps have been made for 2 s: a thread or process that has
-   * loaded all modules and can take its place within milliseconds, at the cost of its memory. Default: true if the run
-   * saves, to files or in memory.
+   * Whether each actor has a warm standby, started once steps have been made for 2 s, for a live model at once: a
+   * thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its
+   * memory. Default: true if the run saves, to files or in memory, and for live models.
    */
   readonly warmStandby?: boolean | undefined;
   /**
