@@ -6,7 +6,7 @@ import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 const config = { layers: 2, width: 64, context: 64, batch: 8, steps: 60 };
 const options: RuntimeOptions = { ranks: 2, zero: 3, precision: "bf16" };
 
-/** Of the last ten steps. */
+/** The mean loss of the last ten steps. */
 const mean = (losses: readonly number[]) => losses.slice(-10).reduce((sum, loss) => sum + loss / 10, 0);
 
 describe("with fast programs", () => {
@@ -20,7 +20,7 @@ describe("with fast programs", () => {
     const losses = await lossesOf(workspace, { ...options, seed }, config);
     expect(told.losses[0] as number).toBeGreaterThan(5);
     expect(mean(told.losses)).toBeLessThan(3);
-    expect(Math.abs(mean(told.losses) - mean(losses))).toBeLessThan(0.02);
+    expect(Math.abs(mean(told.losses) - mean(losses))).toBeLessThan(0.05);
   });
 
   it.each<[string, RuntimeOptions, object]>([
