@@ -22,7 +22,7 @@ import {
   zeros,
 } from "../src/compute/tensor/index.ts";
 import { median } from "./median.ts";
-import { timeFeedForward } from "./ops/feed-forward.ts";
+import { timeFast } from "./ops/fast.ts";
 import { startPeer } from "./ops/peer.ts";
 
 const numRounds = 15;
@@ -42,7 +42,7 @@ console.log(
 );
 await compareCalls();
 timePrograms();
-timeFeedForward();
+timeFast();
 await compareThreads();
 
 async function compareCalls(): Promise<void> {

@@ -50,7 +50,7 @@ class Fusing {
     std::vector<Instruction> rest;
     for (size_t i = 0; i < made_.size(); i++) {
       if (!made_[i]) continue;
-      // What nothing follows is left to the library, whose products are as quick.
+      // The library has products that nothing follows: its own are as quick.
       const auto bare = bare_.find(i);
       rest.push_back(bare == bare_.end() ? std::move(*made_[i]) : std::move(bare->second));
     }
@@ -164,7 +164,9 @@ class Fusing {
     const Slot dropped = slot_of(instruction.operands[0]), result = instruction.results[0];
     if (dropped == kNoSlot || result == kNoSlot || !is_narrow(geometry(result))) return false;
     const std::vector<Operand> numbers(instruction.operands.begin() + 1, instruction.operands.begin() + 5);  // p, seed, stream, offset
-    const auto is_number = [](const Operand& operand) { return operand.kind == Operand::Kind::constant || operand.kind == Operand::Kind::late; };
+    const auto is_number = [](const Operand& operand) {
+      return operand.kind == Operand::Kind::constant || operand.kind == Operand::Kind::late;
+    };
     if (!std::all_of(numbers.begin(), numbers.end(), is_number)) return false;
     const Operand& run = instruction.operands[5];
     if (run.kind != Operand::Kind::constant || run.constant.toInt() < numel_of(geometry(result))) return false;
@@ -179,7 +181,8 @@ class Fusing {
   }
 
   bool takes_residual(Instruction& instruction) {
-    if (instruction.kind != Instruction::Kind::atomic || instruction.name() != "aten::add.Tensor" || !is_one(instruction.operands[2])) return false;
+    if (instruction.kind != Instruction::Kind::atomic || instruction.name() != "aten::add.Tensor") return false;
+    if (!is_one(instruction.operands[2])) return false;
     const Slot result = instruction.results[0];
     if (result == kNoSlot || !is_narrow(geometry(result))) return false;
     for (const size_t of_product : {size_t{1}, size_t{0}}) {
@@ -218,7 +221,8 @@ void Program::fuse_products() {
 
 std::string FusedProduct::name() const {
   if (backward >= 0) return "product, gradient of bias and GELU";
-  return std::string("product") + (has_bias ? ", bias" : "") + (gelu ? ", GELU" : "") + (has_dropout ? ", dropout" : "") + (has_residual ? ", residual" : "");
+  return std::string("product") + (has_bias ? ", bias" : "") + (gelu ? ", GELU" : "") + (has_dropout ? ", dropout" : "") +
+         (has_residual ? ", residual" : "");
 }
 
 void play_product(const Program& program, const Instruction& instruction, Played& played, bool keeps) {
@@ -228,7 +232,9 @@ void play_product(const Program& program, const Instruction& instruction, Played
     return slot == kNoSlot ? at::Tensor() : played.slots[slot];
   };
   const Geometry& geometry = program.geometries[instruction.results[0]];
-  const auto empty = [](at::IntArrayRef sizes, at::ScalarType dtype) -> at::Tensor { return at::detail::empty_cpu(sizes, at::TensorOptions(dtype)); };
+  const auto empty = [](at::IntArrayRef sizes, at::ScalarType dtype) -> at::Tensor {
+    return at::detail::empty_cpu(sizes, at::TensorOptions(dtype));
+  };
   const at::Tensor out = empty(geometry.sizes, at::kBFloat16);
   TileEpilogue epilogue;
   epilogue.bias = given(kBias);

@@ -32,7 +32,7 @@ struct TileDropout {
   int64_t seed, stream, offset;
 };
 
-// What is done to a product, in this order, in float32. Undefined tensors ask for nothing; those of which nothing else is said are
+// The operations on a product, in this order, in float32. Undefined tensors ask for nothing; those of which nothing else is said are
 // [M,N] without gaps, in any shape, and bfloat16.
 struct TileEpilogue {
   at::Tensor product;             // written: the product itself
@@ -44,8 +44,8 @@ struct TileEpilogue {
   at::Tensor column_sums;         // [N], float32, written: the sum of the rows, before they are rounded
 };
 
-// out = a @ b with its epilogue, rounded once: a [M,K], b [K,N], out [M,N] bfloat16 without gaps, in any shape. Every sum's order is given by the shapes
-// alone, so bits do not depend on the number of threads.
+// out = a @ b with its epilogue, rounded once: a [M,K], b [K,N], out [M,N] bfloat16 without gaps, in any shape. Every sum's order is
+// given by the shapes alone, so bits do not depend on the number of threads.
 void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue = {});
 
 // The backward that bias and GELU leave, of what they save: their input, and the bias.

@@ -246,7 +246,9 @@ class TileProduct {
     else run_on_laid_columns();
     if (!sums_.defined()) return;
     float* const total = epilogue_.column_sums.mutable_data_ptr<float>();
-    for (int64_t tile = 0; tile < num_row_tiles(); tile++) add_range(total, sums_.const_data_ptr<float>() + tile * columns_, columns_, tile > 0);
+    for (int64_t tile = 0; tile < num_row_tiles(); tile++) {
+      add_range(total, sums_.const_data_ptr<float>() + tile * columns_, columns_, tile > 0);
+    }
   }
 
  private:
