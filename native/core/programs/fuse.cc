@@ -50,7 +50,7 @@ class Fusing {
     std::vector<Instruction> rest;
     for (size_t i = 0; i < made_.size(); i++) {
       if (!made_[i]) continue;
-      // The library has products that nothing follows: its own are as quick.
+      // Products that nothing follows stay the library's, which are as quick.
       const auto bare = bare_.find(i);
       rest.push_back(bare == bare_.end() ? std::move(*made_[i]) : std::move(bare->second));
     }
