@@ -1,42 +1,142 @@
-import { pooled } from "./beside.ts";
-import { findHttp, type HttpPlace, readHttp } from "./http-range.ts";
-import type { HttpRequest } from "./http-worker.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TroupeError } from "../../../errors/index.ts";
+import { unreadable } from "../formats/index.ts";
+import { dataChanged } from "../noted-files.ts";
 import type { RangedFile } from "./ranged-file.ts";
 
-/** Smaller parts are read by the calling thread. */
-const LEAST_BYTES = 256 << 10;
+/** How long a server may send nothing before the request is repeated. */
+const SILENCE_MS = 30_000;
+/** Pauses before a request is repeated: a server that restarts is waited for, one that is gone is reported in half a minute. */
+const PAUSES_MS = [100, 400, 1_600, 6_400, 20_000];
 
-/** Two threads receive a gigabyte a second together. */
-const receive = pooled<HttpRequest, Uint8Array>(new URL("./http-worker.ts", import.meta.url), 2);
-
-/** A file on a web server that answers ranges. Large parts are received by other threads: the calling one has records to read. */
+/** A file on a web server that answers ranges. */
 export class HttpFile implements RangedFile {
   readonly place: string;
   readonly sizeBytes: number;
   readonly mark: string;
-  readonly #at: HttpPlace;
-  readonly #isAlone: boolean;
+  readonly #url: string;
 
-  private constructor(at: HttpPlace, isAlone: boolean) {
-    this.#at = at;
-    this.#isAlone = isAlone;
-    this.place = at.place;
-    this.sizeBytes = at.sizeBytes;
-    this.mark = at.mark;
+  private constructor(url: string, sizeBytes: number, mark: string) {
+    this.#url = url;
+    this.place = placeOf(url);
+    this.sizeBytes = sizeBytes;
+    this.mark = mark;
   }
 
-  /**
-   * @param isAlone - whether the calling thread has nothing else to do, and receives all parts
-   * @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, also for a server that answers no ranges
-   */
-  static async open(url: string, isAlone: boolean): Promise<HttpFile> {
-    return new HttpFile(await findHttp(url), isAlone);
+  /** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, also for a server that answers no ranges */
+  static async open(url: string): Promise<HttpFile> {
+    // Asked for by its first byte: servers answer HEAD otherwise than GET, or not at all.
+    return repeated(placeOf(url), () =>
+      request(url, 0, 1, async (response) => {
+        const size = sizeIn(response);
+        if (size === undefined) throw refused(placeOf(url), response);
+        return new HttpFile(url, size, markIn(response, size));
+      }),
+    );
   }
 
   async read(begin: number, end: number): Promise<Buffer> {
     if (begin === end) return Buffer.alloc(0);
-    if (this.#isAlone || end - begin < LEAST_BYTES) return readHttp(this.#at, begin, end);
-    const { buffer, byteOffset, byteLength } = await receive({ at: this.#at, begin, end });
-    return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
+    return repeated(this.place, () =>
+      request(this.#url, begin, end, async (response, heard) => {
+        const size = sizeIn(response);
+        if (response.status !== 206 || size === undefined) throw refused(this.place, response);
+        if (markIn(response, size) !== this.mark)
+          throw dataChanged(this.place, "another file, or other bytes");
+        return bodyOf(response, end - begin, heard);
+      }),
+    );
   }
+}
+
+/** An address without its query and password, which may be secrets. */
+function placeOf(address: string): string {
+  const { origin, pathname } = new URL(address);
+  return `${origin}${pathname}`;
+}
+
+/** An answer that another request may not give. */
+class Passing extends Error {}
+
+/**
+ * Asks for bytes `begin` to `end`.
+ * @param receive - reads the answer, calling `heard` for each part; what it leaves of the body is not waited for
+ * @throws {Passing} also where the server sends nothing for half a minute
+ */
+async function request<T>(
+  url: string,
+  begin: number,
+  end: number,
+  receive: (response: Response, heard: () => void) => Promise<T>,
+): Promise<T> {
+  const stopper = new AbortController();
+  // One timer for all parts of an answer: a block has many.
+  const timer = setTimeout(() => stopper.abort(new Passing("silence")), SILENCE_MS);
+  try {
+    const headers = { range: `bytes=${begin}-${end - 1}`, "accept-encoding": "identity" };
+    const response = await fetch(url, { headers, signal: stopper.signal });
+    const { status } = response;
+    if (status === 408 || status === 429 || status >= 500) throw new Passing(`status ${status}`);
+    return await receive(response, () => timer.refresh());
+  } catch (cause) {
+    if (cause instanceof Passing || cause instanceof TroupeError) throw cause;
+    const { message, cause: inner } = cause as Error;
+    throw new Passing(inner instanceof Error ? inner.message : message, { cause });
+  } finally {
+    clearTimeout(timer);
+    stopper.abort();
+  }
+}
+
+/** Reads a body of `length` bytes, refusing one that ends before or goes on. */
+async function bodyOf(response: Response, length: number, heard: () => void): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafeSlow(length);
+  const reader = response.body?.getReader();
+  let filled = 0;
+  for (;;) {
+    const part = await reader?.read();
+    if (part === undefined || part.done) break;
+    heard();
+    if (filled + part.value.length > length) throw new Passing("more bytes than asked for");
+    buffer.set(part.value, filled);
+    filled += part.value.length;
+  }
+  if (filled !== length) throw new Passing(`${filled} of ${length} bytes`);
+  return buffer;
+}
+
+async function repeated<T>(place: string, attempt: () => Promise<T>): Promise<T> {
+  for (const pause of PAUSES_MS) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof Passing)) throw error;
+      await sleep(pause);
+    }
+  }
+  return attempt().catch((error: unknown) => {
+    throw error instanceof Passing ? unreadable(place, error) : error;
+  });
+}
+
+/** The size of the complete file by an answer to a range; undefined for another answer. */
+function sizeIn({ status, headers }: Response): number | undefined {
+  if (status !== 206 && status !== 416) return undefined;
+  const [, size] = /^bytes (?:\d+-\d+|\*)\/(\d+)$/.exec(headers.get("content-range") ?? "") ?? [];
+  return size === undefined ? undefined : Number(size);
+}
+
+function markIn({ headers }: Response, size: number): string {
+  return `${size} ${headers.get("etag") ?? headers.get("last-modified") ?? ""}`;
+}
+
+function refused(place: string, { status }: Response): TroupeError {
+  const isMissing = status === 404 || status === 410;
+  return new TroupeError(isMissing ? "DATA_MISSING" : "DATA_UNREADABLE", {
+    where: "data",
+    expected: status === 200 ? `a server that answers ranges (status 206) at ${place}` : `a file at ${place}`,
+    got: `status ${status}`,
+    hint: status === 200 ? "copy the file to this machine, or to a server with ranges" : undefined,
+    fields: { place, status },
+  });
 }

@@ -53,13 +53,10 @@ export async function placesOf(source: RecordSource): Promise<(string | LooseFol
   return places;
 }
 
-/**
- * @param isAlone - whether the calling thread does nothing but read files. Default: false
- * @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, `S3_FAILED`, `S3_UNAVAILABLE`
- */
-export function openPlace(place: string, isAlone = false): Promise<RangedFile> {
+/** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, `S3_FAILED`, `S3_UNAVAILABLE` */
+export function openPlace(place: string): Promise<RangedFile> {
   if (isS3(place)) return S3Object.open(place);
-  return isHttp(place) ? HttpFile.open(place, isAlone) : LocalFile.open(place);
+  return isHttp(place) ? HttpFile.open(place) : LocalFile.open(place);
 }
 
 function isHttp(place: string): boolean {

@@ -42,7 +42,7 @@ export default function search(request: SearchRequest): Promise<FileBlocks | Rel
   const { place, mark, unpacked, counter } = request;
   const count = new Int32Array(counter);
   return relayed(async () => {
-    const packed = await openPlace(place, true);
+    const packed = await openPlace(place);
     const isPacked = packingOf(packed.place) !== undefined;
     const file = isPacked ? await UnpackedFile.open(packed, { ...unpacked, advance: () => {} }) : packed;
     if (file.mark !== mark) throw dataChanged(file.place, "another file, or other bytes");
