@@ -94,8 +94,7 @@ describe.skipIf(data === undefined)(
   () => {
     const root = join(scratch, "data");
     mkdirSync(root);
-    for (const name of ["vocab", "fsdd", "ewt"])
-      symlinkSync(join(data ?? "", name), join(root, name));
+    for (const name of ["vocab", "fsdd", "ewt"]) symlinkSync(join(data ?? "", name), join(root, name));
     drawBlots(join(root, "mnist"));
 
     it.each(Object.keys(judged) as (keyof typeof judged)[])("by %s", async (name) => {
