@@ -48,6 +48,7 @@ const slow = [
   "test/access/hostile-user.test.ts",
   // Models of all families, in llama.cpp and in a browser.
   "test/export/gguf*.test.ts",
+  "test/export/judged.test.ts",
   "test/export/transformers-js.test.ts",
   // What is packed, installed and compiled by its user.
   "test/package/**/*.test.ts",

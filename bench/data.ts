@@ -60,21 +60,30 @@ async function reading(far: string, near: string): Promise<void> {
     console.log(`searched once over ${where}: ${((performance.now() - begun) / 1_000).toFixed(1)} s`);
   }
   const ratios: number[] = [];
+  const ofProcessor: number[] = [];
   for (let round = 0; round < numRounds; round++) {
     const sources = round % 2 === 0 ? [far, near] : [near, far];
     const read = sources.map((source) => read1(source));
     const [remote, local] = round % 2 === 0 ? read : read.toReversed();
     const rate = (seconds = 1) => `${(numSamples / seconds / 1_000).toFixed(1)} thousand/s`;
     ratios.push((local?.seconds ?? 0) / (remote?.seconds ?? 1));
+    ofProcessor.push((local?.processor ?? 0) / (remote?.processor ?? 1));
     console.log(
-      `read by one thread: HTTP ${rate(remote?.seconds)}, disk ${rate(local?.seconds)}, ratio ${ratios.at(-1)?.toFixed(2)}; ` +
+      `read by one thread: HTTP ${rate(remote?.seconds)}, disk ${rate(local?.seconds)}, ratio ${ratios.at(-1)?.toFixed(2)}, ` +
+        `of processor time ${ofProcessor.at(-1)?.toFixed(2)}; ` +
         `memory over HTTP by tenths: ${remote?.megabytes.map((each) => each.toFixed(0)).join(" ")} MB; load ${loadavg()[0]?.toFixed(1)}`,
     );
   }
-  console.log(`HTTP / disk: ${median(ratios).toFixed(2)}`);
+  console.log(
+    `HTTP / disk: ${median(ratios).toFixed(2)}, by processor time ${median(ofProcessor).toFixed(2)}; medians of ${numRounds}`,
+  );
 }
 
-function read1(source: string): { readonly seconds: number; readonly megabytes: readonly number[] } {
+function read1(source: string): {
+  readonly seconds: number;
+  readonly processor: number;
+  readonly megabytes: readonly number[];
+} {
   const path = fileURLToPath(new URL("./data/read.ts", import.meta.url));
   const printed = execFileSync(process.execPath, [path, source, cache, `${BATCH}`], { encoding: "utf8" });
   return JSON.parse(printed.trim().split("\n").at(-1) ?? "") as ReturnType<typeof read1>;

@@ -11,7 +11,9 @@ const NUM_WEIGHTS = 1 << 22;
 const ROUNDS = 5;
 
 readArguments("usage: npm run bench -- export", {});
-console.log(`${cpus()[0]?.model ?? "?"}, ${cpus().length} cores; million weights a second (of processor time)`);
+console.log(
+  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores; million weights a second (of processor time)`,
+);
 for (const numThreads of [1, cpus().length]) {
   setNumThreads(numThreads);
   const rates = Object.entries(ggufTypes).map(([name, { encode }]) => {

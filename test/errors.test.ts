@@ -39,6 +39,7 @@ it("relays complete sentences only from native code, another thread or a save", 
   const relaying = files.filter((file) => /\{\s*relayed: /.test(readFileSync(new URL(file, source), "utf8")));
   expect(relaying.toSorted()).toEqual([
     "compute/tensor/native.ts",
+    "library/data/records/beside.ts",
     "runtime/protocol/failure.ts",
     "tools/cli/run.ts",
   ]);

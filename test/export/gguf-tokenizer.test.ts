@@ -11,6 +11,7 @@ import { exportModel } from "../../src/library/export/index.ts";
 import { autoModel, type Task, weightBytes } from "../../src/library/models/index.ts";
 import { miniGpt2 } from "../data/mini-gpt2.ts";
 import { sharedPath } from "../fixtures/shared.ts";
+import { charsmapOf } from "./charsmap.ts";
 import { LlamaFile } from "./llama-cpp.ts";
 
 const data = sharedPath("data");
@@ -225,6 +226,88 @@ describe("llama.cpp makes the same tokens of texts", () => {
     expect(file.model.tokens).toMatchObject({ bos: 1, eos: 2, shouldPrependBosToken: true });
   });
 });
+
+/** T5's kind of tokenizer.json: unigrams with their scores, behind a table of characters. */
+const unigrams = (() => {
+  const letters = [..."\u2581abcdefghijklmnopqrstuvwxyzü.,;()0123456789'"];
+  const words = [
+    "\u2581the",
+    "th",
+    "in",
+    "ing",
+    "\u2581a",
+    "er",
+    "\u2581there",
+    "and",
+    "\u2581leading",
+    "trail",
+  ];
+  const scored = [...letters, ...words].map((token, at) => [token, -(token.length > 1 ? 3 : 6) - at / 64]);
+  return {
+    version: "1.0",
+    added_tokens: [
+      { id: 0, content: "<pad>", special: true },
+      { id: 1, content: "</s>", special: true },
+      { id: 2, content: "<unk>", special: true },
+    ],
+    normalizer: {
+      type: "Precompiled",
+      precompiled_charsmap: charsmapOf({ "\t": " ", "\n": " ", "\r": " ", O: "o", ";": "," }),
+    },
+    pre_tokenizer: {
+      type: "Sequence",
+      pretokenizers: [
+        { type: "WhitespaceSplit" },
+        { type: "Metaspace", replacement: "\u2581", add_prefix_space: true },
+      ],
+    },
+    post_processor: {
+      type: "TemplateProcessing",
+      single: [{ Sequence: { id: "A", type_id: 0 } }, { SpecialToken: { id: "</s>", type_id: 0 } }],
+      pair: [],
+      special_tokens: { "</s>": { id: "</s>", ids: [1], tokens: ["</s>"] } },
+    },
+    decoder: { type: "Metaspace", replacement: "\u2581", add_prefix_space: true },
+    model: { type: "Unigram", unk_id: 2, vocab: [["<pad>", 0], ["</s>", 0], ["<unk>", 0], ...scored] },
+  };
+})();
+
+it.each(["as T5 was published", "as transformers writes it now"])(
+  "llama.cpp makes the same tokens of texts by unigrams, %s",
+  async (form) => {
+    const { normalizer } = unigrams;
+    const now = {
+      normalizer: {
+        type: "Sequence",
+        normalizers: [
+          normalizer,
+          { type: "Strip", strip_left: false, strip_right: true },
+          { type: "Replace", pattern: { Regex: " {2,}" }, content: "\u2581" },
+        ],
+      },
+      pre_tokenizer: { type: "Metaspace", replacement: "\u2581", prepend_scheme: "always", split: true },
+    };
+    const numWords = unigrams.model.vocab.length;
+    const config = { model_type: "t5", d_model: 8, d_kv: 8, d_ff: 8, num_layers: 1, num_heads: 1 };
+    const { folder, path } = await exported(
+      `unigrams ${form}`,
+      numWords + 5,
+      {
+        "tokenizer.json": form === "as T5 was published" ? unigrams : { ...unigrams, ...now },
+        "tokenizer_config.json": { eos_token: "</s>", pad_token: "<pad>", unk_token: "<unk>" },
+      },
+      { task: "seq2seq_lm", config },
+    );
+    await sameTokens(
+      folder,
+      path,
+      lines.filter((line) => line.trim() !== ""),
+    );
+    await using file = await LlamaFile.open(path);
+    expect(file.model.tokens).toMatchObject({ eos: 1 });
+    expect(file.model.fileInfo.metadata).toMatchObject({ tokenizer: { ggml: { add_eos_token: true } } });
+  },
+);
 
 describe("a file", () => {
   const chat = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";

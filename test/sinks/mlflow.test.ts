@@ -169,6 +169,42 @@ describe("the MLflow sink", () => {
     60_000,
   );
 
+  it("gives both runs of a folder their figures where the server was down all the time", async () => {
+    const server = await openServer();
+    await server.close();
+    const folder = join(scratch, "again");
+    mkdirSync(folder);
+    const program = fileURLToPath(new URL("tracked-run.ts", import.meta.url));
+    for (const number of [1, 2]) {
+      const child = spawn(process.execPath, [program, server.url, folder], {
+        stdio: ["pipe", "inherit", "inherit"],
+      });
+      for (const event of [["run.started"], ["step.finished", { step: number, lossNats: number }]])
+        child.stdin.write(`${JSON.stringify(event)}\n`);
+      const file = join(folder, "mlflow.jsonl");
+      await vi.waitFor(
+        () => expect(readFileSync(file, "utf8")).toMatch(new RegExp(`"loss/train","value":${number},`)),
+        20_000,
+      );
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }
+    await server.open();
+    const sink = mlflowSink({ url: server.url, folder, environment: {} });
+    sink.write(stamped("run.started", { firstStep: 2 }));
+    sink.write(step(3));
+    sink.write(stamped("run.finished", { steps: 3 }));
+    await sink.close();
+    const runs = [...server.runs.values()].map(({ info, metrics }) => [
+      info.status,
+      metrics.filter(({ key }) => key === "loss/train").map((metric) => metric.step),
+    ]);
+    expect(runs).toEqual([
+      ["RUNNING", [1]],
+      ["FINISHED", [2, 3]],
+    ]);
+  });
+
   it("reports requests that are refused, and refuses an address with a password", async () => {
     const server = await openServer();
     const told: TroupeEventBody[] = [];

@@ -56,7 +56,7 @@ describe("pictures", () => {
 });
 
 describe("a folder of loose files", () => {
-  it("has a sample for each name, with the folder below as its class; a damaged one is replaced by a neighbour", async () => {
+  it("has a sample for each name, with the folder below as its class; a damaged one is left out", async () => {
     for (const name of ["dog", "cat"]) mkdirSync(join(folder, "animals", name), { recursive: true });
     for (const number of [1, 2, 3]) {
       const bytes = await picture().png().toBuffer();
@@ -78,10 +78,10 @@ describe("a folder of loose files", () => {
         map: async ({ image, label, key }, place) => ({ ...(await decodePicture(image, place)), label, key }),
       }),
     );
-    const keys = await Promise.all([0, 1, 2, 3, 4, 5].map(async (index) => (await decoded.at(index)).key));
-    expect(keys).toEqual(["cat/1", "cat/3", "cat/3", "dog/1", "dog/2", "dog/3"]);
-    expect(decoded.numBad).toBe(1);
-    expect(told.at(-1)).toContain("[data] left out, 1 so far: [data] expected a picture at ");
+    const keys = await Promise.all([0, 1, 2, 3, 4].map(async (index) => (await decoded.at(index)).key));
+    expect(keys).toEqual(["cat/1", "cat/3", "dog/1", "dog/2", "dog/3"]);
+    expect([decoded.length, decoded.numBad]).toEqual([5, 1]);
+    expect(told.at(-1)).toContain("[data] left out: [data] expected a picture at ");
   });
 });
 

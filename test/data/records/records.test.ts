@@ -200,17 +200,29 @@ describe("records", () => {
     expect(records.numBad).toBe(4);
   });
 
-  it("that a map refuses are replaced by their neighbours, and counted once", async () => {
+  it("that a map refuses are named and left out when they are searched, once, or refused where they are read", async () => {
     const path = write("d.jsonl", linesOf(0, 10));
     const { TroupeError } = await import("../../../src/errors/index.ts");
-    const map = ({ number }: { number?: unknown }) => {
-      if (number !== 4) return number as number;
-      throw new TroupeError("DATA_EXAMPLE", { where: "data", expected: "no four", got: "4" });
+    let numMapped = 0;
+    const map = async ({ number }: { number?: unknown }, place: string) => {
+      numMapped++;
+      if (Number(number) % 5 !== 4) return number as number;
+      throw new TroupeError("DATA_EXAMPLE", { where: "data", expected: "no four", got: place });
     };
-    const records = await openRecords(path, how({ bad: "leave-out", map }));
-    for (let time = 0; time < 2; time++) expect(await allOf(records)).toEqual([0, 1, 2, 3, 5, 5, 6, 7, 8, 9]);
-    expect(records.numBad).toBe(1);
-    await expect(allOf(await openRecords(path, how({ map })))).rejects.toThrow("no four");
+    told.length = 0;
+    for (const numMaps of [10 + 8, 8]) {
+      numMapped = 0;
+      const records = await openRecords(path, how({ bad: "leave-out", map, blockBytes: 100 }));
+      expect(await allOf(records)).toEqual([0, 1, 2, 3, 5, 6, 7, 8]);
+      expect(records.numBad).toBe(2);
+      expect(numMapped).toBe(numMaps);
+    }
+    expect(told).toEqual([5, 10, 5, 10].map((at) => expect.stringContaining(`got ${path}, record ${at}`)));
+    await expect(allOf(await openRecords(path, how({ map })))).rejects.toThrow(`got ${path}, record 5`);
+    const failing = () => {
+      throw new Error("not the record's fault");
+    };
+    await expect(openRecords(path, how({ bad: "leave-out", map: failing }))).rejects.toThrow("fault");
   });
 
   it("are not searched again by another run, unless the file is another", async () => {
@@ -265,6 +277,40 @@ describe("records", () => {
     expect(await take(await datasetOf(1), 1_777, 3_000, 16)).toEqual(first.slice(1_777));
     const jumps = first.slice(1).filter((number, at) => Math.abs(number - (first[at] ?? 0)) > 40).length;
     expect(jumps / first.length).toBeGreaterThan(0.5);
+  });
+
+  it("of a large file are found by another thread, with the same sentences", async () => {
+    const filler = "x".repeat(1_000);
+    const lines = Array.from({ length: 35_000 }, (_, number) => `{"number":${number},"text":"${filler}"}\n`);
+    const path = write("large.jsonl", lines.join(""));
+    const records = await openRecords<{ number: number }>(path, how({ columns: "number=number" }) as never);
+    expect(records.length).toBe(35_000);
+    expect((await records.at(34_567)).number).toBe(34_567);
+    lines[30_000] = "{}\n";
+    const lacking = write("large-lacking.jsonl", lines.join(""));
+    await expect(openRecords(lacking, how({ columns: "number=number" }))).rejects.toMatchObject({
+      code: "DATA_EXAMPLE",
+      message: `[data] expected a column number at ${lacking}:30001, got none`,
+    });
+  });
+
+  it("of a source of one's own are shuffled like any", async () => {
+    const { cifar10 } = await import("../../fixtures/docs/records.ts");
+    const record = (label: number) => Buffer.concat([Buffer.from([label]), Buffer.alloc(3_072, label)]);
+    const train = await cifar10(write("cifar.bin", Buffer.concat([0, 1, 2, 3].map(record))));
+    const dataset = sampleDataset({
+      facts: { source: "pictures" },
+      splits: { train },
+      collate: (samples) =>
+        ({
+          labels: samples.map(({ label }) => label),
+          pixels: samples.map(({ pixels }) => pixels.max().item()),
+        }) as unknown as Batch,
+      seed: 1,
+    });
+    const { labels, pixels } = (await dataset.batch("train", 0, 4)) as unknown as Record<string, number[]>;
+    expect(labels?.toSorted()).toEqual([0, 1, 2, 3]);
+    expect(pixels).toEqual(labels?.map((label) => Math.fround(label / 255)));
   });
 
   it("are refused in one sentence: options, names, nothing", async () => {

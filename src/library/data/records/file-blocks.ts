@@ -3,25 +3,19 @@ import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
 import { maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
-import {
-  BlockBuilder,
-  type BlockFile,
-  type BuilderOptions,
-  type FileBlocks,
-  type RecordFormat,
-} from "./block.ts";
+import type { BlockFile, FileBlocks, RecordFormat } from "./block.ts";
 import { formatOf, openPlace } from "./places.ts";
+import { searchBeside } from "./search.ts";
+import type { SearchOptions } from "./search-worker.ts";
 import { packingOf, UnpackedFile } from "./unpacked-file.ts";
 
 /** Options of {@link openBlocks}. */
-export interface IndexOptions extends BuilderOptions {
+export interface IndexOptions extends SearchOptions {
   /** Lists of blocks are kept here, so that the next run need not go through the files. */
   readonly indexFolder: string;
   readonly unpackedFolder: string;
   /** The most bytes of unpacked files. */
   readonly unpackedBytes: number;
-  /** Decides with the file whether a kept list of blocks may be used. */
-  readonly key: string;
 }
 
 /** Raised when blocks of the same bytes may be cut in another way. */
@@ -34,27 +28,35 @@ const VERSION = 1;
 export async function openBlocks(place: string, options: IndexOptions): Promise<BlockFile> {
   const format = formatOf(place) as RecordFormat;
   const packed = await openPlace(place);
-  const { leavesOut, advance, unpackedFolder: folder, unpackedBytes: mostBytes } = options;
+  const { leavesOut, advance, blockBytes, columns } = options;
+  const unpacked = { folder: options.unpackedFolder, mostBytes: options.unpackedBytes };
   const isPacked = packingOf(packed.place) !== undefined;
   let file = packed;
   try {
-    if (isPacked) file = await UnpackedFile.open(packed, { folder, mostBytes, advance });
+    if (isPacked) file = await UnpackedFile.open(packed, { ...unpacked, advance });
   } catch (error) {
     if (!(leavesOut && error instanceof TroupeError && error.code === "DATA_EXAMPLE")) throw error;
     return { file, format, found: { blocks: [], sum: 0, numBad: 1, bad: [error.message] } };
   }
-  const key = JSON.stringify([VERSION, file.place, file.mark, options.blockBytes, leavesOut, options.key]);
-  const kept = join(options.indexFolder, createHash("sha256").update(key).digest("hex").slice(0, 32));
-  const known = await readKept(kept);
+  const key = [file.place, file.mark, blockBytes, leavesOut, JSON.stringify(columns ?? "")];
+  const kept = keptPath(options.indexFolder, key);
+  const known = await keptBlocks(kept);
   if (known !== undefined) {
     if (!isPacked) advance(file.sizeBytes);
     return { file, format, found: known };
   }
-  const builder = new BlockBuilder({ ...options, advance: isPacked ? () => {} : advance });
-  await format.index(file, builder);
-  const found = builder.built();
-  await keep(kept, found);
+  const found = await searchBeside(place, file, format, {
+    ...{ blockBytes, leavesOut, columns, unpacked },
+    advance: isPacked ? () => {} : advance,
+  });
+  await keepBlocks(kept, found);
   return { file, format, found };
+}
+
+/** The path of a list of blocks. @param key - decides whether the list may be used; plain data */
+export function keptPath(folder: string, key: readonly unknown[]): string {
+  const text = JSON.stringify([VERSION, ...key]);
+  return join(folder, createHash("sha256").update(text).digest("hex").slice(0, 32));
 }
 
 /** {@link Block} with less text. */
@@ -69,7 +71,8 @@ type KeptBlock = readonly [
 /** {@link FileBlocks} with less text. */
 type KeptBlocks = Omit<FileBlocks, "blocks"> & { readonly blocks: readonly KeptBlock[] };
 
-async function readKept(path: string): Promise<FileBlocks | undefined> {
+/** A list of blocks that was kept; undefined if there is none. */
+export async function keptBlocks(path: string): Promise<FileBlocks | undefined> {
   try {
     const kept = parseBoundedJson(await readBoundedText(path, maxFileBytes.tokenizer)) as KeptBlocks;
     if (!kept.blocks.every((block) => block.length >= 4 && block.every(Number.isSafeInteger)))
@@ -83,8 +86,8 @@ async function readKept(path: string): Promise<FileBlocks | undefined> {
   }
 }
 
-/** Others may keep the same list at the same time. That it cannot be kept costs the next run time alone. */
-async function keep(path: string, found: FileBlocks): Promise<void> {
+/** Keeps a list of blocks. Others may keep the same at the same time. That it cannot be kept costs the next run time alone. */
+export async function keepBlocks(path: string, found: FileBlocks): Promise<void> {
   const blocks = found.blocks.map(
     ({ begin, end, sizeBytes, numRecords, leftOut }): KeptBlock => [
       begin,

@@ -26,30 +26,26 @@ export class HttpFile implements RangedFile {
   /** @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE`, also for a server that answers no ranges */
   static async open(url: string): Promise<HttpFile> {
     // Asked for by its first byte: servers answer HEAD otherwise than GET, or not at all.
-    return repeated(placeOf(url), async () => {
-      const response = await request(url, 0, 1);
-      await response.body?.cancel();
-      const size = sizeIn(response);
-      if (size === undefined) throw refused(placeOf(url), response);
-      return new HttpFile(url, size, markIn(response, size));
-    });
+    return repeated(placeOf(url), () =>
+      request(url, 0, 1, async (response) => {
+        const size = sizeIn(response);
+        if (size === undefined) throw refused(placeOf(url), response);
+        return new HttpFile(url, size, markIn(response, size));
+      }),
+    );
   }
 
   async read(begin: number, end: number): Promise<Buffer> {
     if (begin === end) return Buffer.alloc(0);
-    return repeated(this.place, async () => {
-      const response = await request(this.#url, begin, end);
-      const size = sizeIn(response);
-      if (response.status !== 206 || size === undefined) {
-        await response.body?.cancel();
-        throw refused(this.place, response);
-      }
-      if (markIn(response, size) !== this.mark) {
-        await response.body?.cancel();
-        throw dataChanged(this.place, "another file, or other bytes");
-      }
-      return bodyOf(response, end - begin);
-    });
+    return repeated(this.place, () =>
+      request(this.#url, begin, end, async (response, heard) => {
+        const size = sizeIn(response);
+        if (response.status !== 206 || size === undefined) throw refused(this.place, response);
+        if (markIn(response, size) !== this.mark)
+          throw dataChanged(this.place, "another file, or other bytes");
+        return bodyOf(response, end - begin, heard);
+      }),
+    );
   }
 }
 
@@ -62,56 +58,51 @@ function placeOf(address: string): string {
 /** An answer that another request may not give. */
 class Passing extends Error {}
 
-async function request(url: string, begin: number, end: number): Promise<Response> {
+/**
+ * Asks for bytes `begin` to `end`.
+ * @param receive - reads the answer, calling `heard` for each part; what it leaves of the body is not waited for
+ * @throws {Passing} also where the server sends nothing for half a minute
+ */
+async function request<T>(
+  url: string,
+  begin: number,
+  end: number,
+  receive: (response: Response, heard: () => void) => Promise<T>,
+): Promise<T> {
   const stopper = new AbortController();
-  const timer = setTimeout(() => stopper.abort(new Passing("no answer")), SILENCE_MS);
+  // One timer for all parts of an answer: a block has many.
+  const timer = setTimeout(() => stopper.abort(new Passing("silence")), SILENCE_MS);
   try {
     const headers = { range: `bytes=${begin}-${end - 1}`, "accept-encoding": "identity" };
     const response = await fetch(url, { headers, signal: stopper.signal });
     const { status } = response;
-    if (status !== 408 && status !== 429 && status < 500) return response;
-    await response.body?.cancel();
-    throw new Passing(`status ${status}`);
+    if (status === 408 || status === 429 || status >= 500) throw new Passing(`status ${status}`);
+    return await receive(response, () => timer.refresh());
   } catch (cause) {
-    if (cause instanceof Passing) throw cause;
+    if (cause instanceof Passing || cause instanceof TroupeError) throw cause;
     const { message, cause: inner } = cause as Error;
     throw new Passing(inner instanceof Error ? inner.message : message, { cause });
   } finally {
     clearTimeout(timer);
+    stopper.abort();
   }
 }
 
-/** Reads a body of `length` bytes, refusing one that stops, ends before or goes on. */
-async function bodyOf(response: Response, length: number): Promise<Buffer> {
+/** Reads a body of `length` bytes, refusing one that ends before or goes on. */
+async function bodyOf(response: Response, length: number, heard: () => void): Promise<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(length);
   const reader = response.body?.getReader();
   let filled = 0;
-  try {
-    for (;;) {
-      const part = await withoutSilence(reader?.read());
-      if (part === undefined || part.done) break;
-      if (filled + part.value.length > length) throw new Passing("more bytes than asked for");
-      buffer.set(part.value, filled);
-      filled += part.value.length;
-    }
-  } catch (cause) {
-    await reader?.cancel().catch(() => {});
-    throw cause instanceof Passing ? cause : new Passing((cause as Error).message, { cause });
+  for (;;) {
+    const part = await reader?.read();
+    if (part === undefined || part.done) break;
+    heard();
+    if (filled + part.value.length > length) throw new Passing("more bytes than asked for");
+    buffer.set(part.value, filled);
+    filled += part.value.length;
   }
   if (filled !== length) throw new Passing(`${filled} of ${length} bytes`);
   return buffer;
-}
-
-async function withoutSilence<T>(promise: Promise<T> | undefined): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Passing("silence in the middle of an answer")), SILENCE_MS);
-  });
-  try {
-    return await Promise.race([promise, silence]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 async function repeated<T>(place: string, attempt: () => Promise<T>): Promise<T> {

@@ -61,9 +61,11 @@ export async function openLoose({ folder, paths }: LooseFolder): Promise<BlockFi
       index: () => Promise.resolve(),
       async read(_file, { begin }) {
         const [key, files] = samples[begin] as [string, string[]];
-        const data = await Promise.all(
-          files.map((path) => readBounded(path, maxFileBytes.picture).catch(refuse(path))),
-        );
+        const data = await Promise.allSettled(files.map((path) => readBounded(path, maxFileBytes.picture)));
+        const dataOf = (index: number, path: string) => {
+          const read = data[index] as PromiseSettledResult<Buffer>;
+          return read.status === "fulfilled" ? read.value : refuse(path)(read.reason);
+        };
         const ofClass = classOf(key);
         const at = () =>
           Object.fromEntries<unknown>([
@@ -76,7 +78,7 @@ export async function openLoose({ folder, paths }: LooseFolder): Promise<BlockFi
                 ] as const)),
             ...files.map((path, index) => {
               const field = path.slice(dotIn(path) + 1).toLowerCase();
-              return [field, readField(field, data[index] as Buffer, path)] as const;
+              return [field, readField(field, dataOf(index, path), path)] as const;
             }),
           ]);
         return { length: 1, at };

@@ -13,6 +13,7 @@ import { type Columns, columnPicker, type PickColumns } from "./columns.ts";
 import { openBlocks } from "./file-blocks.ts";
 import { IndexProgress } from "./index-progress.ts";
 import { openLoose } from "./loose-files.ts";
+import { placeOf, withoutRefused } from "./mapped.ts";
 import { placesOf, type RecordSource } from "./places.ts";
 
 /** Options of {@link openRecords}. */
@@ -26,7 +27,7 @@ export interface RecordOptions<T> {
   readonly map?: (record: JsonRecord, place: string) => Awaitable<T>;
   /**
    * Whether a record that cannot be read, lacks a column or is refused by `map` ends the run, or is left out; either way it is
-   * named. One that only `map` refuses is replaced by its nearest good neighbour. Default: "refuse".
+   * named. To find those that `map` refuses, each record is mapped once, by the first run; `map` is known by its text. Default: "refuse".
    */
   readonly bad?: "refuse" | "leave-out";
   /** Bytes that are read at once. Default: 4 MiB. */
@@ -54,14 +55,12 @@ const OPTIONS: NamesOf<RecordOptions<unknown>> = {
 
 /** Files that are looked through at once. */
 const FILES_AT_ONCE = 4;
-/** Neighbours that are tried in place of a sample that `map` refuses. */
-const MOST_TRIED = 100;
 
 /** Records of files, wherever those lie. A block is read when one of its records is. */
 export interface Records<T> extends OrderedSamples<T> {
   /** The next steps' blocks are read ahead. */
   readonly length: number;
-  /** Records left out so far. */
+  /** Records left out. */
   readonly numBad: number;
   at(index: number): Awaitable<T>;
   /** Stands for the records and how they are cut into blocks, for {@link Dataset.fingerprint}. */
@@ -96,23 +95,31 @@ export async function openRecords<T = JsonRecord>(
   const progress = new IndexProgress(places.length, tell);
   const files: BlockFile[] = [];
   const waiting = places.entries();
+  const { map } = options;
+  const without = (file: BlockFile) => {
+    if (map === undefined || bad === "refuse") return file;
+    const key = JSON.stringify([columns ?? "", `${map}`]);
+    const mapped = (record: JsonRecord, at: string) => map(pick?.(record, at) ?? record, at);
+    return withoutRefused(file, { map: mapped, indexFolder, key, advance: () => progress.add(0) });
+  };
   const work = async () => {
     for (const [index, place] of waiting) {
-      files[index] = await (typeof place !== "string"
+      const found = await (typeof place !== "string"
         ? openLoose(place)
         : openBlocks(place, {
             blockBytes,
             leavesOut: bad === "leave-out",
-            check: (record, at) => void pick?.(record, at),
+            columns,
             advance: (numBytes) => progress.add(numBytes),
-            ...{ indexFolder, unpackedFolder, unpackedBytes, key: JSON.stringify(columns ?? "") },
+            ...{ indexFolder, unpackedFolder, unpackedBytes },
           }));
+      files[index] = await without(found);
       progress.fileDone(files[index].found);
     }
   };
   await Promise.all(Array.from({ length: Math.min(FILES_AT_ONCE, places.length) }, work));
   progress.done();
-  const records = new FileRecords(files, { options, pick, windowBytes, tell });
+  const records = new FileRecords(files, { options, pick, windowBytes });
   if (records.length > 0) return records;
   throw new TroupeError("DATA_EMPTY", {
     where: "data",
@@ -136,7 +143,7 @@ interface GoodRecords {
 
 class FileRecords<T> implements Records<T> {
   readonly length: number;
-  numBad: number;
+  readonly numBad: number;
   readonly #blocks: readonly BlockInFile[];
   /** The index of each block's first record. */
   readonly #begins: Float64Array;
@@ -144,9 +151,7 @@ class FileRecords<T> implements Records<T> {
   readonly #options: RecordOptions<T>;
   readonly #pick: PickColumns | undefined;
   readonly #windowBytes: number;
-  readonly #tell: (line: string) => void;
   readonly #sums: readonly number[];
-  readonly #refused = new Set<number>();
   #order: { readonly of: SampleOrder; readonly order: BlockOrder } | undefined;
   #ahead = -1;
 
@@ -156,12 +161,10 @@ class FileRecords<T> implements Records<T> {
       options,
       pick,
       windowBytes,
-      tell,
     }: {
       readonly options: RecordOptions<T>;
       readonly pick: PickColumns | undefined;
       readonly windowBytes: number;
-      readonly tell: (line: string) => void;
     },
   ) {
     this.#blocks = files.flatMap((file) => {
@@ -184,7 +187,6 @@ class FileRecords<T> implements Records<T> {
     this.#options = options;
     this.#pick = pick;
     this.#windowBytes = windowBytes;
-    this.#tell = tell;
     const largest = this.#blocks.reduce((most, { block }) => Math.max(most, block.sizeBytes), 0);
     this.#cache = new BlockCache({
       read: (index) => this.#read(index),
@@ -195,7 +197,12 @@ class FileRecords<T> implements Records<T> {
   }
 
   at(index: number): Awaitable<T> {
-    return this.#sampleAt(index, 0);
+    const number = this.#blockOf(index);
+    const row = index - (this.#begins[number] as number);
+    const block = this.#cache.get(number);
+    return isPromise(block)
+      ? block.then((read) => this.#mapped(number, row, read))
+      : this.#mapped(number, row, block);
   }
 
   indexAt(position: number, order: SampleOrder): number {
@@ -248,44 +255,13 @@ class FileRecords<T> implements Records<T> {
     return { records, places: leftOut.size === 0 ? all : all.filter((place) => !leftOut.has(place)) };
   }
 
-  /** The sample at `index`; where that is left out, its next good neighbour. */
-  #sampleAt(index: number, numTried: number): Awaitable<T> {
-    const number = this.#blockOf(index);
-    const row = index - (this.#begins[number] as number);
-    const retry = (error: unknown): Awaitable<T> => {
-      if (!this.#mayLeaveOut(error, index) || numTried + 1 >= Math.min(MOST_TRIED, this.length)) throw error;
-      return this.#sampleAt((index + 1) % this.length, numTried + 1);
-    };
-    try {
-      const block = this.#cache.get(number);
-      const sample = isPromise(block)
-        ? block.then((read) => this.#mapped(number, row, read))
-        : this.#mapped(number, row, block);
-      return isPromise(sample) ? Promise.resolve(sample).catch(retry) : sample;
-    } catch (error) {
-      return retry(error);
-    }
-  }
-
   #mapped(number: number, row: number, { records, places }: GoodRecords): Awaitable<T> {
     const { file, before } = this.#blocks[number] as BlockInFile;
     const inBlock = places[row] as number;
-    const place = `${file.place}, record ${before + inBlock + 1}`;
+    const place = placeOf(file.place, before + inBlock);
     const record = records.at(inBlock);
     const picked = this.#pick === undefined ? record : this.#pick(record, place);
     return this.#options.map === undefined ? (picked as T) : this.#options.map(picked, place);
-  }
-
-  /** Notes a sample that was refused. */
-  #mayLeaveOut(error: unknown, index: number): boolean {
-    const isBad = error instanceof TroupeError && /^DATA_(EXAMPLE|UNREADABLE)$/.test(error.code);
-    if (!isBad || this.#options.bad !== "leave-out") return false;
-    if (!this.#refused.has(index)) {
-      this.#refused.add(index);
-      this.numBad++;
-      this.#tell(`[data] left out, ${this.numBad} so far: ${error.message}`);
-    }
-    return true;
   }
 }
 

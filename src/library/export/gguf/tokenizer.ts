@@ -117,6 +117,7 @@ function wordsOf(json: TokenizerJson, numWords: number): Facts {
   if (type === "BPE" && isByteLevel) return byteLevelWords(json, numWords);
   if (type === "BPE" && model.byte_fallback === true) return sentencePieceWords(json, numWords);
   if (type === "WordPiece" && normalizer?.type === "BertNormalizer") return wordPieces(json, numWords);
+  if (type === "Unigram" && model.byte_fallback !== true) return unigramWords(json, numWords);
   throw lacksTokenizer(`a ${type} tokenizer ${type === "BPE" ? "without bytes" : "of another kind"}`);
 }
 
@@ -223,6 +224,50 @@ function checkMerges(
       throw lacksTokenizer(`halves of ${JSON.stringify(made)} that are tokens and do not merge`);
   }
 }
+
+/** T5's: SentencePiece's unigrams, with its table of characters. */
+function unigramWords(json: TokenizerJson, numWords: number): Facts {
+  const { model, normalizer, pre_tokenizer: cut } = json;
+  const scored = model.vocab as readonly (readonly [string, number])[];
+  const [table, ...others] = stepsIn(normalizer);
+  const charsmap = table?.type === "Precompiled" ? table.precompiled_charsmap : undefined;
+  const cuts = stepsIn(cut);
+  const words = cuts.at(-1);
+  // Either way, spaces beyond one are dropped; llama.cpp does that by itself.
+  const splits = cuts.length === 2 && cuts[0]?.type === "WhitespaceSplit" && others.length === 0;
+  const replaces =
+    cuts.length === 1 &&
+    others.every(
+      ({ type, pattern, strip_left: left }) =>
+        (type === "Strip" && left === false) || (type === "Replace" && pattern?.Regex === " {2,}"),
+    ) &&
+    others.some(({ type }) => type === "Replace");
+  const isKnown =
+    words?.type === "Metaspace" && (words.replacement ?? SPACE) === SPACE && typeof charsmap === "string";
+  if (!isKnown || !(splits || replaces)) {
+    const steps = [...stepsIn(normalizer), ...cuts].map(({ type }) => type);
+    throw lacksTokenizer(`the steps ${steps.join(", ") || "none"} before unigrams`);
+  }
+  const ids = Object.fromEntries(scored.map(([token], id) => [token, id]));
+  const unknown = scored[model.unk_id ?? -1]?.[0];
+  const listedWords = listed({ ...json, model: { vocab: ids, unk_token: unknown ?? null } }, numWords, {
+    model: "t5",
+  });
+  const { prepend_scheme: scheme = "always", add_prefix_space: adds } = words;
+  return {
+    ...listedWords,
+    "tokenizer.ggml.pre": { text: "default" },
+    "tokenizer.ggml.scores": {
+      floats: Array.from({ length: numWords }, (_, id) => scored[id]?.[1] ?? UNUSED_SCORE),
+    },
+    "tokenizer.ggml.add_space_prefix": { flag: scheme !== "never" && adds !== false },
+    "tokenizer.ggml.remove_extra_whitespaces": { flag: true },
+    "tokenizer.ggml.precompiled_charsmap": { bytes: Buffer.from(charsmap as string, "base64") },
+  };
+}
+
+/** The score of a token that no text has. */
+const UNUSED_SCORE = -10_000;
 
 /** BERT's WordPiece; llama.cpp marks the beginnings of words, not their continuations. */
 function wordPieces(json: TokenizerJson, numWords: number): Facts {

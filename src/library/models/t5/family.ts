@@ -36,5 +36,5 @@ defineFamily({
         ? { stack: model.encoder, width: model.config.d_model, sharesWords: true }
         : undefined,
   },
-  formats: { modelCenter: () => import("./model-center.ts") },
+  formats: { modelCenter: () => import("./model-center.ts"), gguf: () => import("./gguf.ts") },
 });

@@ -22,7 +22,13 @@ const NAME = /^(?!\.+$)[\w.-]+$/;
 
 /** A request other than a figure. Files are named within the run's folder, so that no other is ever sent. */
 const ask = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("begin"), key: z.string(), job: z.string(), timeMs: z.number() }),
+  z.object({
+    kind: z.literal("begin"),
+    isNew: z.boolean(),
+    key: z.string(),
+    job: z.string(),
+    timeMs: z.number(),
+  }),
   z.object({
     kind: z.literal("post"),
     path: z.enum(["runs/log-batch", "runs/set-tag", "runs/update"]),
@@ -40,7 +46,6 @@ const line = z.union([
   z.object({ metrics: z.array(metric) }),
   z.object({ ask }),
   z.object({ run: z.string() }),
-  z.object({ isNew: z.literal(true) }),
   z.object({ sent: z.number() }),
   z.object({ done: z.number() }),
 ]);
@@ -87,16 +92,14 @@ export class Journal {
 
   /** Begins a run, after what waits. @param isNew - whether it is another run than the former one of the folder */
   begin(isNew: boolean): void {
-    if (isNew) {
-      this.run = undefined;
-      this.steps.clear();
-    }
+    if (isNew) this.steps.clear();
     const [first] = this.waiting;
     const sent = this.wasSent && first !== undefined ? [{ sent: sizeOf(first) }] : [];
     if (!this.#hasBegun) this.#rewrite([...this.waiting, ...sent]);
-    else if (isNew) this.#append({ isNew });
     this.#hasBegun = true;
     this.waiting.length = 0;
+    // In the file it is that of what waits, until the new run is begun there.
+    if (isNew) this.run = undefined;
   }
 
   metrics(metrics: readonly Metric[]): void {
@@ -137,13 +140,12 @@ export class Journal {
       if (read === undefined) continue;
       if ("url" in read) isOurs = read.url === this.#url;
       if (!isOurs) return;
-      if ("isNew" in read) {
-        this.run = undefined;
-        this.steps.clear();
-      }
       if ("run" in read && read.run !== undefined) this.run = read.run;
       if ("steps" in read) for (const [key, step] of Object.entries(read.steps)) this.steps.set(key, step);
-      if ("ask" in read) entries.push({ ask: read.ask });
+      if ("ask" in read) {
+        entries.push({ ask: read.ask });
+        if (read.ask.kind === "begin" && read.ask.isNew) this.steps.clear();
+      }
       if ("sent" in read) numSent = read.sent;
       if ("done" in read) {
         entries.splice(0, read.done);

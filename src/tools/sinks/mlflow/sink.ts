@@ -202,15 +202,19 @@ class MlflowSink implements EventSink {
     const { job, firstStep, timeMs } = event;
     const { waiting, wasSent, run: noted } = this.#journal;
     const mayResume = firstStep > 0 && (noted !== undefined || waiting.length > 0);
-    const former: TrackedRun = { id: noted };
-    for (const [index, entry] of waiting.entries()) this.#send(former, entry, wasSent && index === 0);
     const given = this.#environment.MLFLOW_RUN_ID;
+    let former: TrackedRun = { id: noted ?? given };
+    for (const [index, entry] of waiting.entries()) {
+      // Another run was begun in the folder, before all of the former one was sent.
+      if ("ask" in entry && entry.ask.kind === "begin" && entry.ask.isNew) former = {};
+      this.#send(former, entry, wasSent && index === 0);
+    }
     this.#run = given !== undefined ? { id: given } : mayResume ? former : {};
     this.#made = mayResume ? new Map(this.#journal.steps) : new Map();
     this.#journal.begin(!mayResume);
     this.#step = firstStep;
     this.#hasEnded = false;
-    this.#ask({ kind: "begin", key: randomUUID(), job, timeMs });
+    this.#ask({ kind: "begin", isNew: given === undefined && !mayResume, key: randomUUID(), job, timeMs });
     if (given !== undefined || mayResume) return;
     const params = Object.entries(settingsOf(event)).map(([key, value]) => ({
       key,
