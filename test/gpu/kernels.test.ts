@@ -67,6 +67,33 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       },
     );
 
+    it.each([[[7, 65]], [[4, 5, 64]], [[many(1000), 768]], [[3, 5000]], [[0, 8]]])(
+      "add rows of %j in the pass that normalises them, to the bits of two",
+      (shape) => {
+        const [x, residual] = [leaf(shape, 1, dtype), leaf(shape, 2, dtype)];
+        const [weight, bias] = [leaf(shape.slice(-1), 3, "float32"), leaf(shape.slice(-1), 4, "float32")];
+        const sum = x.detach().add(residual.detach());
+        withKernels(() => {
+          const [one, other, scale, shift] = [x, residual, weight, bias].map(onGpu) as [
+            Tensor,
+            Tensor,
+            Tensor,
+            Tensor,
+          ];
+          const layer = troupe.addLayerNorm(one, other, scale, shift, 1e-5);
+          const rms = troupe.addRmsNorm(one, other, scale, 1e-6);
+          expectLike(layer[0], sum, "bits", "sum before a layer norm");
+          expectLike(rms[0], sum, "bits", "sum before an RMS norm");
+          const [alone, rmsAlone] = [
+            troupe.layerNorm(layer[0].detach(), scale, shift, 1e-5),
+            troupe.rmsNorm(rms[0].detach(), scale, 1e-6),
+          ];
+          expectLike(layer[1], back(alone), "bits", "layer norm");
+          expectLike(rms[1], back(rmsAlone), "bits", "RMS norm");
+        });
+      },
+    );
+
     it("rotate heads that are cut from projections, to the bit", () => {
       for (const half of [5, 8]) {
         const x = normal([2, 7, 3, 16], 1, { dtype }).requiresGrad_();

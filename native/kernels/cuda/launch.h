@@ -35,15 +35,22 @@ struct Rows {
   int64_t dim;
 };
 
+// Where rows are added before their norm: x + residual, rounded to their format, is written to `sum` and normalised. Null where
+// nothing is added.
+struct Residual {
+  const void* residual = nullptr;
+  void* sum = nullptr;
+};
+
 // y = (x - mean) * rstd * weight + bias; mean, rstd [R]. `bias` may be null.
-void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, Array bias, float eps,
+void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, Residual added, Array weight, Array bias, float eps,
                        void* y, float* mean, float* rstd);
 // dx, plus dsum where it is not null; sums of rows: dweight and dbias [D] by way of `partial` [2, row_blocks, D].
 void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array weight,
                                 const float* mean, const float* rstd, const void* dsum, void* dx, float* partial,
                                 Array dweight, Array dbias);
 
-void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, float eps, void* y,
+void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, Residual added, Array weight, float eps, void* y,
                      float* rstd);
 void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array weight,
                               const float* rstd, const void* dsum, void* dx, float* partial, Array dweight);

@@ -9,6 +9,9 @@ const PAGE_POSITIONS = 8;
 /** Maximum number of slabs that all texts take, if they share little. A GPU's attention reads from at most 216. */
 const NUM_SLABS = 128;
 
+/** The least columns of a pass's table of pages. */
+const FEWEST_COLUMNS = 8;
+
 /** A text whose keys and values lie in pages. Only {@link Pages} changes it. */
 export interface PagedText {
   /** Indices of its pages, in order. Other texts with the same beginning may have them too. */
@@ -114,7 +117,9 @@ export class Pages implements Disposable {
   pass<T>(tokens: readonly PlacedToken[], body: () => T): T {
     const texts = [...new Set(tokens.map(({ text }) => text))];
     const rows = new Map(texts.map((text, row) => [text, row]));
-    const columns = 1 + Math.max(...texts.map(({ pages }) => pages.length));
+    // Rounded up: a block's calls are alike for longer, and so are replayed.
+    const most = Math.max(FEWEST_COLUMNS, ...texts.map(({ pages }) => 1 + pages.length));
+    const columns = 2 ** Math.ceil(Math.log2(most));
     const outer = current;
     return noGrad(() =>
       scope(() => {
@@ -151,6 +156,14 @@ export class Pages implements Disposable {
       kept.values.push(room(PAGE_POSITIONS, width));
     }
     return kept;
+  }
+
+  /** The slabs of those owners that have some: keys, then values of each. */
+  slabLists(owners: readonly object[]): (readonly Tensor[])[] {
+    return owners.flatMap((owner) => {
+      const kept = this.#kept.get(owner);
+      return kept === undefined ? [] : [kept.keys, kept.values];
+    });
   }
 
   [Symbol.dispose](): void {
@@ -201,6 +214,20 @@ function isFull({ length, shared }: PagedText): boolean {
 /** Whether this forward is a pass of {@link Pages}. */
 export function isPaged(): boolean {
   return current !== undefined;
+}
+
+/** Tensors of a pass of {@link Pages} that attentions read besides their arguments. */
+export interface PagedInputs {
+  readonly tensors: readonly Tensor[];
+  /** Lists that grow: keys, then values of each attention. */
+  readonly lists: readonly (readonly Tensor[])[];
+}
+
+/** @returns what attentions among `owners` read of the present pass; undefined outside of one, and before they have kept anything */
+export function pagedInputs(owners: readonly object[]): PagedInputs | undefined {
+  const lists = current?.pages.slabLists(owners) ?? [];
+  if (current === undefined || lists.length === 0) return undefined;
+  return { tensors: [current.table, current.texts, current.positions], lists };
 }
 
 /** The attention of a pass of {@link Pages}; undefined outside of one. */
