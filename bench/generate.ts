@@ -1,9 +1,9 @@
 // How many tokens a second are written, beside transformers in the same minutes? GPT-2 of 124 million random parameters and a LLaMA
-// as large, float32: 64 prompts of 16 to 128 tokens, 4 samples each, drawn at temperature 1. Once all texts have as many
+// as large, float32 by default: 64 prompts of 16 to 128 tokens, 4 samples each, drawn at temperature 1. Once all texts have as many
 // tokens; once each token ends its text by chance, as texts do. The peer pads the prompts on the left. The price of an invariant
 // forward is that of writing so, and of training steps so, by turns with those that are not.
 //
-//   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; ROUNDS, TOKENS, MODELS)
+//   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; ROUNDS, TOKENS, MODELS, DTYPE)
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -12,6 +12,7 @@ import { readArguments } from "../scripts/arguments.mjs";
 import { dematerialize, evaluating, materialize } from "../src/compute/nn/index.ts";
 import {
   grad,
+  itemBytes,
   liveTensors,
   memory,
   scope,
@@ -35,9 +36,10 @@ const BAR = 3;
 const MEMORY_BAR = 1.1;
 const TRAINED_LENGTH = 512;
 const numThreads = cpus().length;
+const dtype = process.env.DTYPE === "bfloat16" ? "bfloat16" : "float32";
 
 readArguments(
-  "usage: npm run bench -- generate\n\nPYTHON names a Python with torch and transformers; ROUNDS, TOKENS and MODELS (gpt2, llama) say what is timed.",
+  "usage: npm run bench -- generate\n\nPYTHON names a Python with torch and transformers; ROUNDS, TOKENS, MODELS (gpt2, llama) and DTYPE (float32, bfloat16) say what is timed.",
   {},
 );
 setNumThreads(numThreads);
@@ -57,7 +59,7 @@ if (python === undefined) console.log("no PYTHON with transformers: our own figu
 
 for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typeof models)[]) {
   const model = models[name]();
-  materialize(model, { seed: 1 });
+  materialize(model, { seed: 1, dtype });
   const folder = mkdtempSync(join(tmpdir(), "troupe-generate-"));
   await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
   const peer = python === undefined ? undefined : await Transformers.start(python, folder, numThreads);
@@ -69,7 +71,7 @@ for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typ
     ),
   );
   const numHeads = model instanceof GPT2LMHeadModel ? 12 : 4; // of keys and values, 64 wide, in 12 layers
-  const bytesOfPosition = 12 * 2 * numHeads * 64 * 4;
+  const bytesOfPosition = 12 * 2 * numHeads * 64 * itemBytes(dtype);
   /** @returns tokens a second, and the most memory of keys and values beside what the texts of that moment need */
   const write = (maxNewTokens: number, stopTokens: readonly number[], seed: number, isInvariant = false) => {
     const options = settle(prompts, { samples: SAMPLES, maxNewTokens, stopTokens, seed }, {});

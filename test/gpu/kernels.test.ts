@@ -288,8 +288,8 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       [{ heads: 4, groups: 2, width: 12, window: 0 }],
       [{ heads: 3, groups: 3, width: 33, window: 5 }],
     ])("attend to pages, and write what came to them, to the bit: %j", ({ heads, groups, width, window }) => {
-      // Three texts in six pages of two slabs, the first two of which share their beginning.
-      const table = tensor([0, 3, 4, 0, 5, -1, 1, -1, -1], { dtype: "int64", shape: [3, 3] });
+      // Three texts in six pages of two slabs, the second of which shares five positions of the first's.
+      const table = tensor([0, 0, 3, 4, 5, 0, 5, -1, 0, 1, -1, -1], { dtype: "int64", shape: [3, 4] });
       const places = [12, 13, 14, 15, 16, 17, 9, 8, 0, 1].map((position, token) => [
         token < 6 ? 0 : token < 8 ? 1 : 2,
         position,

@@ -150,7 +150,7 @@ for (const dtype of floatTypes) {
     const slabs = [empty([pages, 1, width, 8], { dtype }), empty([pages, 1, 8, width], { dtype })] as const;
     const attended = ops.troupe.pagedAttention_(
       ...([heads, heads, heads, [slabs[0].fill_(0)], [slabs[1].fill_(0)]] as const),
-      integers(numbers.slice(0, pages).reverse()).view([1, pages]),
+      integers([0, ...numbers.slice(0, pages).reverse()]).view([1, 1 + pages]),
       ...([integers(numbers.map(() => 0)), integers(numbers), 7, 0.3] as const),
     );
     digest(`paged_attention ${dtype} ${rows}x${dim}`, [attended, ...slabs]);

@@ -171,30 +171,33 @@ describe.each([
     });
   });
 
-  test("keeps keys and values in little more memory than the texts need", () => {
-    const many = Array.from({ length: 24 }, (__, row) =>
-      Array.from({ length: 9 + ((row * 37) % 71) }, (___, place) => (place * 5 + row) % vocabSize),
-    );
-    const settled = settle(many, { maxNewTokens: 80, samples: 4, stopTokens: [] }, {});
-    using generator = new Generator(model, many, {
-      options: settled,
-      ending: new Ending(settled),
-      adjust: undefined,
-    });
-    let [bytesMost, positionsMost, numEnded] = [0, 0, 0];
-    evaluating(model, () => {
-      while (!generator.isDone) {
-        numEnded += scope(() => generator.step()).length;
-        bytesMost = Math.max(bytesMost, generator.used.bytes);
-        positionsMost = Math.max(positionsMost, generator.used.numPositions);
-      }
-    });
-    expect(numEnded).toBe(96);
-    const headWidths = model instanceof GPT2LMHeadModel ? 48 : 24;
-    const bytesOfPosition = 2 * 2 * headWidths * 4; // layers, keys and values, float32
-    expect(bytesMost / (positionsMost * bytesOfPosition)).toBeLessThan(1.1);
-    // Alone, each sample would have its prompt's pages for itself.
-    const alone = many.reduce((sum, { length }) => sum + 4 * (length + 80), 0) * bytesOfPosition;
-    expect(bytesMost).toBeLessThan(0.8 * alone);
-  });
+  test.each([32, 80])(
+    "keeps keys and values in little more memory than texts of %i tokens need",
+    (length) => {
+      const many = Array.from({ length: 24 }, (__, row) =>
+        Array.from({ length: 9 + ((row * 37) % 71) }, (___, place) => (place * 5 + row) % vocabSize),
+      );
+      const settled = settle(many, { maxNewTokens: length, samples: 4, stopTokens: [] }, {});
+      using generator = new Generator(model, many, {
+        options: settled,
+        ending: new Ending(settled),
+        adjust: undefined,
+      });
+      let [bytesMost, positionsMost, numEnded] = [0, 0, 0];
+      evaluating(model, () => {
+        while (!generator.isDone) {
+          numEnded += scope(() => generator.step()).length;
+          bytesMost = Math.max(bytesMost, generator.used.bytes);
+          positionsMost = Math.max(positionsMost, generator.used.numPositions);
+        }
+      });
+      expect(numEnded).toBe(96);
+      const headWidths = model instanceof GPT2LMHeadModel ? 48 : 24;
+      const bytesOfPosition = 2 * 2 * headWidths * 4; // layers, keys and values, float32
+      expect(bytesMost / (positionsMost * bytesOfPosition)).toBeLessThan(1.1);
+      // Alone, each sample would have its prompt's pages for itself.
+      const alone = many.reduce((sum, prompt) => sum + 4 * (prompt.length + length), 0) * bytesOfPosition;
+      expect(bytesMost).toBeLessThan(0.8 * alone);
+    },
+  );
 });

@@ -17,7 +17,7 @@ struct Restriction {
   double top_p;
 };
 
-// A weight as a whole number: sums of these are exact, so their order does not matter.
+// A weight as an integer: sums of these are exact, so their order does not matter.
 TROUPE_INLINE uint64_t units_of(float weight) { return static_cast<uint64_t>(weight * 0x1p40f); }
 
 // Whether units reach a share of all.

@@ -123,6 +123,7 @@ void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
       const Reading<Element> reading{&paged.keys[index],
                                      &paged.values[index],
                                      pages.data(),
+                                     0,
                                      group,
                                      first_key,
                                      last_key,

@@ -39,7 +39,8 @@ struct Slabs {
 template <class Element>
 struct Reading {
   const Slabs<Element>*keys, *values;
-  const int64_t* pages;  // of the text
+  const int64_t* pages;        // of the text
+  int64_t shared;              // see place_in_pages
   int64_t group, first, last;  // positions
   const Element* q;            // of the first head
   int64_t of_head, readers;    // between heads
@@ -72,17 +73,19 @@ template <class Element>
 struct AttendPages {
   static TROUPE_INLINE void run(const Reading<Element>* reading) {
     const Reading<Element>& of = *reading;
-    const int64_t width = of.keys->width, first_page = of.first / kPagePositions, num_pages = (of.last - 1) / kPagePositions + 1;
+    const int64_t width = of.keys->width, first_place = place_in_pages(of.first, of.shared);
+    const int64_t first_page = first_place / kPagePositions, num_pages = place_in_pages(of.last - 1, of.shared) / kPagePositions + 1;
     float* const q = of.scratch;
     float* const out = q + width;
     float* const scores = out + width;  // from the first position of the first page
-    const int64_t begin = of.first % kPagePositions, end = of.last - first_page * kPagePositions;
+    const int64_t begin = first_place % kPagePositions, end = of.last - of.first + begin;
     for (int64_t head = 0; head < of.readers; head++) {
       for (int64_t d = 0; d < width; d++) q[d] = load(of.q + head * of.of_head, d);
-      for (int64_t page = first_page; page < num_pages; page++) {
+      float* to = scores;
+      for (int64_t page = first_page; page < num_pages; to += positions_of(of, page), page++) {
         const Element* keys = of.keys->page(of.pages[page], of.group);
         const Element* next = page + 1 < num_pages ? of.keys->page(of.pages[page + 1], of.group) : keys;
-        score(q, keys, next, width, of.scale, scores + (page - first_page) * kPagePositions);
+        score(q, keys, next, width, of.scale, to);
       }
       const auto read = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; };
       const float max = max_of<kKeyLanes>(begin, end, read(begin), read);
@@ -91,15 +94,21 @@ struct AttendPages {
       const float share = 1.0f / sum;
       if (of.logsumexp) of.logsumexp[head * of.of_logsumexp] = max + log_f32(sum);
       int64_t d = 0;
-      for (; d + kValueLanes <= width; d += kValueLanes) mix<kValueLanes / kPagePositions>(of, scores, begin, end, d, out);
-      for (; d + kPagePositions <= width; d += kPagePositions) mix<1>(of, scores, begin, end, d, out);
-      for (; d < width; d++) out[d] = mixed(of, scores, begin, end, d);
+      for (; d + kValueLanes <= width; d += kValueLanes) mix<kValueLanes / kPagePositions>(of, scores, first_page, begin, end, d, out);
+      for (; d + kPagePositions <= width; d += kPagePositions) mix<1>(of, scores, first_page, begin, end, d, out);
+      for (; d < width; d++) out[d] = mixed(of, scores + begin, d);
       Element* const y = of.out + head * width;
       for (d = 0; d < width; d++) store(y, d, out[d] * share);
     }
   }
 
  private:
+  static TROUPE_INLINE int64_t positions_of(const Reading<Element>& of, int64_t page) {
+    const int64_t left = of.shared - page * kPagePositions;
+    return left > 0 && left < kPagePositions ? left : kPagePositions;
+  }
+
+  // Where fewer than eight are of the page, the next one's scores are written over the rest.
   static TROUPE_INLINE void score(const float* q, const Element* keys, const Element* next, int64_t width, float scale,
                                   float* to) {
     Eight sums[kFeatureSums] = {};
@@ -119,15 +128,15 @@ struct AttendPages {
 
   // Writes the weighted sums of features d to d + 8 N - 1, in the order of positions.
   template <int N>
-  static TROUPE_INLINE void mix(const Reading<Element>& of, const float* weights, int64_t begin, int64_t end, int64_t d,
+  static TROUPE_INLINE void mix(const Reading<Element>& of, const float* weights, int64_t page, int64_t begin, int64_t end, int64_t d,
                                 float* out) {
-    const int64_t width = of.keys->width, first_page = of.first / kPagePositions;
+    const int64_t width = of.keys->width;
     Eight sums[N] = {};
-    for (int64_t base = 0; base < end; base += kPagePositions) {
-      const int64_t page = first_page + base / kPagePositions;
+    for (int64_t base = 0, count; base < end; base += count, page++) {
+      count = positions_of(of, page);
       const Element* values = of.values->page(of.pages[page], of.group) + d;
-      const Element* next = base + kPagePositions < end ? of.values->page(of.pages[page + 1], of.group) + d : values;
-      const int64_t from = begin > base ? begin - base : 0, to = end - base < kPagePositions ? end - base : kPagePositions;
+      const Element* next = base + count < end ? of.values->page(of.pages[page + 1], of.group) + d : values;
+      const int64_t from = begin > base ? begin - base : 0, to = end - base < count ? end - base : count;
       for (int64_t i = from; i < to; i++) {
         const float weight = weights[base + i];
 #pragma GCC unroll 8
@@ -140,11 +149,12 @@ struct AttendPages {
     std::memcpy(out + d, sums, sizeof(sums));
   }
 
-  static TROUPE_INLINE float mixed(const Reading<Element>& of, const float* weights, int64_t begin, int64_t end, int64_t d) {
+  static TROUPE_INLINE float mixed(const Reading<Element>& of, const float* weights, int64_t d) {
     float sum = 0.0f;
-    for (int64_t i = begin; i < end; i++) {
-      const Element* values = of.values->page(of.pages[of.first / kPagePositions + i / kPagePositions], of.group);
-      sum += weights[i] * load(values, i % kPagePositions * of.keys->width + d);
+    for (int64_t i = of.first; i < of.last; i++) {
+      const int64_t place = place_in_pages(i, of.shared);
+      const Element* values = of.values->page(of.pages[place / kPagePositions], of.group);
+      sum += weights[i - of.first] * load(values, place % kPagePositions * of.keys->width + d);
     }
     return sum;
   }

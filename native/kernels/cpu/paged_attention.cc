@@ -2,8 +2,8 @@
 // text whose table names it. Kwon et al. 2023, https://arxiv.org/abs/2309.06180.
 //
 // q [1,H,N,D], k and v [1,G,N,D], H a multiple of G: N tokens, token n at positions[n] of the text texts[n]. Slabs of P pages each:
-// keys [P,G,D,8], so that eight scores are made side by side, values [P,G,8,D]. A row of `table` names the pages of a text. The
-// keys and values of all tokens are written first, so a token sees those that came with it. The sums of a token have one order,
+// keys [P,G,D,8], so that eight scores are made side by side, values [P,G,8,D]. A row of `table` has the number of positions that a text
+// shares, if their last page is not full (place_in_pages), else 0, and then its pages. The keys and values of all tokens are written first, so a token sees those that came with it. The sums of a token have one order,
 // which depends on its position alone.
 
 #include <ATen/Parallel.h>
@@ -29,7 +29,9 @@ struct Places {
   int64_t columns;  // of the table
   int64_t tokens;
 
-  const int64_t* pages(int64_t token) const { return table + texts[token] * columns; }
+  int64_t shared(int64_t token) const { return table[texts[token] * columns]; }
+  const int64_t* pages(int64_t token) const { return table + texts[token] * columns + 1; }
+  int64_t place(int64_t token) const { return place_in_pages(positions[token], shared(token)); }
 };
 
 void check_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
@@ -56,8 +58,8 @@ void check_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, 
   const int64_t tokens = q.size(2);
   TORCH_CHECK(table.dim() == 2 && texts.dim() == 1 && positions.dim() == 1 && texts.size(0) == tokens && positions.size(0) == tokens &&
                   table.scalar_type() == at::kLong && texts.scalar_type() == at::kLong && positions.scalar_type() == at::kLong &&
-                  table.is_contiguous() && texts.is_contiguous() && positions.is_contiguous(),
-              "[paged_attention_] expected a table of int64 [texts, pages], a text and a position for each of ", tokens,
+                  table.size(1) > 0 && table.is_contiguous() && texts.is_contiguous() && positions.is_contiguous(),
+              "[paged_attention_] expected a table of int64 [texts, 1 + pages], a text and a position for each of ", tokens,
               " tokens, got ", table.sizes(), ", ", texts.sizes(), " and ", positions.sizes());
 }
 
@@ -66,9 +68,10 @@ Places check_places(const at::Tensor& table, const at::Tensor& texts, const at::
   const Places places{table.data_ptr<int64_t>(), texts.data_ptr<int64_t>(), positions.data_ptr<int64_t>(), table.size(1), texts.size(0)};
   for (int64_t token = 0; token < places.tokens; token++) {
     const int64_t text = places.texts[token], position = places.positions[token];
-    TORCH_CHECK_INDEX(text >= 0 && text < table.size(0) && position >= 0 && position < places.columns * kPagePositions,
+    const bool known = text >= 0 && text < table.size(0) && position >= 0 && places.shared(token) >= 0;
+    TORCH_CHECK_INDEX(known && places.place(token) < (places.columns - 1) * kPagePositions,
                       "[paged_attention_] expected a place in the table, got position ", position, " of text ", text);
-    for (int64_t page = position / kPagePositions; page >= 0; page--) {
+    for (int64_t page = places.place(token) / kPagePositions; page >= 0; page--) {
       const int64_t index = places.pages(token)[page];
       TORCH_CHECK_INDEX(index >= 0 && index < all_pages, "[paged_attention_] expected pages below ", all_pages, ", got ", index);
     }
@@ -83,8 +86,7 @@ void write_pages(const at::Tensor& k, const at::Tensor& v, const Slabs<Element>&
   const auto *from_k = k.data_ptr<Element>(), *from_v = v.data_ptr<Element>();
   at::parallel_for(0, places.tokens, grain_rows(2 * keys.groups * width), [&](int64_t first, int64_t last) {
     for (int64_t token = first; token < last; token++) {
-      const int64_t position = places.positions[token], place = position % kPagePositions;
-      const int64_t page = places.pages(token)[position / kPagePositions];
+      const int64_t place = places.place(token) % kPagePositions, page = places.pages(token)[places.place(token) / kPagePositions];
       for (int64_t group = 0; group < keys.groups; group++) {
         const auto* key = from_k + group * k.stride(1) + token * k.stride(2);
         const auto* value = from_v + group * v.stride(1) + token * v.stride(2);
@@ -122,6 +124,7 @@ at::Tensor attend_pages(const at::Tensor& q, const at::Tensor& k, const at::Tens
         const Reading<Element> reading{&key_slabs,
                                        &value_slabs,
                                        places.pages(token),
+                                       places.shared(token),
                                        group,
                                        window > 0 ? std::max<int64_t>(0, seen - window) : 0,
                                        seen,

@@ -166,7 +166,7 @@ struct PageSlabs {
   int64_t count, pages, groups, width;
 };
 
-// Token n is at positions[n] of the text texts[n], whose pages are row texts[n] of table [num_texts, columns].
+// Token n is at positions[n] of the text texts[n]; row texts[n] of table [num_texts, columns] has what it shares and its pages.
 struct PagePlaces {
   const int64_t *table, *texts, *positions;
   int64_t num_texts, columns, tokens;

@@ -14,6 +14,7 @@ constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 // Where a token is, and what it sees. A place that is none is left alone.
 struct Place {
   const int64_t* pages;
+  int64_t shared;  // see place_in_pages
   int64_t position;
 };
 
@@ -21,8 +22,10 @@ __device__ bool has_page(const PageSlabs& slabs, int64_t page) { return page >= 
 
 __device__ Place place_of(const PagePlaces& places, int64_t token) {
   const int64_t text = places.texts[token], position = places.positions[token];
-  const bool known = text >= 0 && text < places.num_texts && position >= 0 && position < places.columns * kPagePositions;
-  return {places.table + (known ? text : 0) * places.columns, known ? position : -1};
+  const bool has_text = text >= 0 && text < places.num_texts && position >= 0;
+  const int64_t* const row = places.table + (has_text ? text : 0) * places.columns;
+  const bool known = has_text && row[0] >= 0 && place_in_pages(position, row[0]) < (places.columns - 1) * kPagePositions;
+  return {row + 1, row[0], known ? position : -1};
 }
 
 // In 32 bits: a division of 64 costs as much as some of the features.
@@ -51,7 +54,7 @@ struct WritePages {
     const int64_t width = keys.width, d = index % width, group = index / width % keys.groups, token = index / width / keys.groups;
     const Place place = place_of(places, token);
     if (place.position < 0) return;
-    const int64_t page = place.pages[place.position / kPagePositions], at = place.position % kPagePositions;
+    const int64_t to = place_in_pages(place.position, place.shared), page = place.pages[to / kPagePositions], at = to % kPagePositions;
     if (!has_page(keys, page)) return;
     page_of<T>(keys, page, group)[d * kPagePositions + at] = k[group * of_k.of_head + token * of_k.of_token + d];
     page_of<T>(values, page, group)[at * width + d] = v[group * of_v.of_head + token * of_v.of_token + d];
@@ -85,9 +88,9 @@ __global__ void attend_pages(PageSlabs keys, PageSlabs values, PagePlaces places
     const T* const query = q + head * of_q.of_head + token * of_q.of_token;
     float most = kLowest;
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-      const int64_t page = place.pages[i / kPagePositions];
+      const int64_t from = place_in_pages(i, place.shared), page = place.pages[from / kPagePositions];
       const float score =
-          has_page(keys, page) ? score_of(query, page_of<T>(keys, page, group) + i % kPagePositions, width) * scale : kNone;
+          has_page(keys, page) ? score_of(query, page_of<T>(keys, page, group) + from % kPagePositions, width) * scale : kNone;
       scores[i] = score;
       most = Max::join(score, most);
     }
@@ -104,8 +107,9 @@ __global__ void attend_pages(PageSlabs keys, PageSlabs values, PagePlaces places
     for (int64_t d = threadIdx.x; d < width; d += blockDim.x) {
       float mixed = end > begin ? 0.0f : kNone;
       for (int64_t i = begin; i < end;) {
-        const int64_t page = place.pages[i / kPagePositions], last = min(end, (i / kPagePositions + 1) * kPagePositions);
-        const T* value = page_of<T>(values, has_page(values, page) ? page : 0, group) + i % kPagePositions * width + d;
+        const int64_t from = place_in_pages(i, place.shared), page = place.pages[from / kPagePositions];
+        const int64_t rest = min(end, i + kPagePositions - from % kPagePositions), last = i < place.shared ? min(rest, place.shared) : rest;
+        const T* value = page_of<T>(values, has_page(values, page) ? page : 0, group) + from % kPagePositions * width + d;
         for (; i < last; i++, value += width) mixed += scores[i] * load(*value);
       }
       store(out[item * width + d], mixed * share);

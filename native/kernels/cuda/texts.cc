@@ -1,4 +1,4 @@
-// What writes texts: attention to pages, and drawing.
+// Kernels that write texts, attention to pages and drawing: memory for their results.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>

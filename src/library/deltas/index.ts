@@ -2,6 +2,7 @@ export { type AdapterOptions, adapter } from "./adapter.ts";
 export { type BitFitOptions, bitFit } from "./bit-fit.ts";
 export { applyDelta, type Delta, type DeltaJson, deltaOf, hasBase, tunedState } from "./delta.ts";
 export { type Ia3Options, ia3 } from "./ia3.ts";
+export { loadTuned } from "./load-tuned.ts";
 export { type LoraOptions, lora } from "./lora.ts";
 export { mergeDelta } from "./merge.ts";
 export * from "./peft-folder.ts";

@@ -1,20 +1,18 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { dematerialize, materialize, materializeTransient, type Parameter } from "../../compute/nn/index.ts";
+import { dematerialize, materializeTransient, type Parameter } from "../../compute/nn/index.ts";
 import { hold, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { adapterConfigName, type Companions, type JsonObject } from "../checkpoint/index.ts";
 import { type ConvertSource, type LazyTensor, openSource } from "../convert/index.ts";
 import type { TokenizerSpec } from "../data/index.ts";
-import { applyDelta, deltaFrom, loadDelta, mergeDelta } from "../deltas/index.ts";
+import { loadTuned, mergeDelta } from "../deltas/index.ts";
 import {
   autoModel,
   configOfFile,
-  copyWeights,
   counted,
   hasModel,
   matchWeights,
-  pretrained,
   type Task,
   type TaskModel,
   taskOf,
@@ -77,7 +75,7 @@ export async function openModel(path: string, { base, task: given }: OpenModelOp
       );
     const task = taskIn(config, given);
     const model = autoModel(task, configOfFile(config));
-    const release = adapter === undefined ? undefined : await loadTuned(model, source, adapter);
+    const release = adapter === undefined ? undefined : await loadMerged(model, source, adapter);
     const read = adapter === undefined ? streamed(model, source) : readFromMemory(model);
     const { generationConfig, companions = {} } = source;
     const close = async () => {
@@ -135,20 +133,17 @@ function streamed(model: TaskModel, { tensors }: ConvertSource): OpenedModel["re
 }
 
 /** Loads a base with its delta, merged where possible. */
-async function loadTuned(
+async function loadMerged(
   model: TaskModel,
   { tensors }: ConvertSource,
   adapter: string,
 ): Promise<(() => void) | undefined> {
-  applyDelta(model, deltaFrom(adapter));
-  const { matched } = pretrained(model, tensors);
-  materialize(model, { seed: 0 });
   const weights = {
+    names: [...tensors.keys()],
     entry: (name: string) => tensors.get(name) as LazyTensor,
     read: (name: string) => (tensors.get(name) as LazyTensor).read(),
   };
-  await copyWeights(model, matched, weights);
-  await loadDelta(adapter, model);
+  await loadTuned(model, weights, adapter);
   try {
     return mergeDelta(model);
   } catch (error) {

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { dematerialize, materialize } from "../../compute/nn/index.ts";
+import { dematerialize } from "../../compute/nn/index.ts";
 import * as checkpoints from "../../library/checkpoint/index.ts";
 import type { Awaitable } from "../../library/data/index.ts";
-import { applyDelta, deltaFrom, loadDelta } from "../../library/deltas/index.ts";
+import { loadTuned } from "../../library/deltas/index.ts";
 import * as models from "../../library/models/index.ts";
 import { baseOf } from "./adapter-base.ts";
 import { usage } from "./flags.ts";
@@ -47,15 +47,8 @@ export async function withWritingModel<T>(
       "the command writes text",
     );
   const model = models.autoModel(task, models.configOfFile(config));
-  if (adapter !== undefined) applyDelta(model, deltaFrom(adapter));
-  const entries = new Map(folder.names.map((name) => [name, folder.entry(name)]));
-  // Shapes are compared before memory is allocated, since the sizes come from an untrusted file.
-  const matched =
-    adapter === undefined ? models.matchWeights(model, entries) : models.pretrained(model, entries).matched;
-  materialize(model, { seed: 0 });
   try {
-    await models.copyWeights(model, matched, folder);
-    if (adapter !== undefined) await loadDelta(adapter, model);
+    await loadTuned(model, folder, adapter);
     return await use({
       model: model as unknown as models.GenerativeModel,
       ...{ task, config, generationConfig, base: place },

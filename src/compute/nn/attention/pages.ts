@@ -6,7 +6,7 @@ import type { AttentionOptions } from "./attention.ts";
 /** Positions of a page: those that `troupe::paged_attention_` reads side by side. */
 const PAGE_POSITIONS = 8;
 
-/** Number of slabs that all texts take, if they share nothing. */
+/** Maximum number of slabs that all texts take, if they share little. A GPU's attention reads from at most 216. */
 const NUM_SLABS = 128;
 
 /** The least columns of a pass's table of pages. */
@@ -18,6 +18,8 @@ export interface PagedText {
   readonly pages: readonly number[];
   /** Number of positions with keys and values. */
   readonly length: number;
+  /** Number of positions that it shares with others, if their last page is not full; else 0. Those that follow begin a page. */
+  readonly shared: number;
 }
 
 /** A token of a pass. */
@@ -35,7 +37,7 @@ interface KeptPages {
 /** The tokens of a pass as tensors, int64. */
 interface Pass {
   readonly pages: Pages;
-  /** [texts, most pages] */
+  /** [texts, 1 + most pages]: what a text shares, then its pages. */
   readonly table: Tensor;
   /** [N] */
   readonly texts: Tensor;
@@ -47,8 +49,8 @@ let current: Pass | undefined;
 
 /**
  * The keys and values of many texts that a model writes, of any lengths, in pages of eight positions. Texts with the same beginning
- * share its pages; the first that writes to a shared page gets a copy. Memory grows with the pages in use, and pages of texts that
- * have ended are used again.
+ * share its pages, and each goes on in a page of its own; one that does so once more gets a copy of the last. Memory grows with the
+ * pages in use, and pages of texts that have ended are used again.
  */
 export class Pages implements Disposable {
   readonly #slabPages: number;
@@ -59,9 +61,10 @@ export class Pages implements Disposable {
   /** Pages to copy before the next pass, from and to. */
   #copies: (readonly [from: number, to: number])[] = [];
 
-  /** @param mostPositions - of all texts together, if none is shared: slabs are a small part of it */
-  constructor(mostPositions: number) {
-    this.#slabPages = Math.max(1, Math.ceil(mostPositions / PAGE_POSITIONS / NUM_SLABS));
+  /** @param mostTexts - at a time @param mostPositions - of each: slabs are a small part of what all of them need */
+  constructor(mostTexts: number, mostPositions: number) {
+    const mostPages = mostTexts * (1 + Math.ceil(mostPositions / PAGE_POSITIONS));
+    this.#slabPages = Math.ceil(mostPages / NUM_SLABS);
   }
 
   /** Bytes of all keys and values. */
@@ -72,29 +75,34 @@ export class Pages implements Disposable {
 
   /** Begins an empty text. */
   open(): PagedText {
-    return { pages: [], length: 0 };
+    return { pages: [], length: 0, shared: 0 };
   }
 
   /** Begins a text with the first `length` positions of another, which it shares. */
   share(text: PagedText, length: number): PagedText {
-    const pages = text.pages.slice(0, Math.ceil(length / PAGE_POSITIONS));
+    const shared = length > text.shared ? text.shared : 0;
+    const pages = text.pages.slice(0, numPages(length, shared));
     for (const page of pages) this.#uses[page] = (this.#uses[page] ?? 0) + 1;
-    return { pages, length };
+    return { pages, length, shared };
   }
 
   /** Makes room for further positions, which the next pass must write. */
   grow(text: PagedText, numPositions: number): void {
-    const own = text as { readonly pages: number[]; length: number };
-    const last = Math.floor(own.length / PAGE_POSITIONS);
+    const own = text as { readonly pages: number[]; length: number; shared: number };
+    const last = own.pages.length - 1;
     const written = own.pages[last];
-    if (written !== undefined && this.#uses[written] !== 1) {
-      const copy = this.#take();
-      this.#copies.push([written, copy]);
-      this.#leave(written);
-      own.pages[last] = copy;
+    if (written !== undefined && !isFull(own) && this.#uses[written] !== 1) {
+      if (own.shared === 0) {
+        own.shared = own.length;
+      } else {
+        const copy = this.#take();
+        this.#copies.push([written, copy]);
+        this.#leave(written);
+        own.pages[last] = copy;
+      }
     }
     own.length += numPositions;
-    while (own.pages.length * PAGE_POSITIONS < own.length) own.pages.push(this.#take());
+    while (own.pages.length < numPages(own.length, own.shared)) own.pages.push(this.#take());
   }
 
   /** Gives up a text, and the pages that no other has. */
@@ -110,7 +118,7 @@ export class Pages implements Disposable {
     const texts = [...new Set(tokens.map(({ text }) => text))];
     const rows = new Map(texts.map((text, row) => [text, row]));
     // Rounded up: a block's calls are alike for longer, and so are replayed.
-    const most = Math.max(FEWEST_COLUMNS, ...texts.map(({ pages }) => pages.length));
+    const most = Math.max(FEWEST_COLUMNS, ...texts.map(({ pages }) => 1 + pages.length));
     const columns = 2 ** Math.ceil(Math.log2(most));
     const outer = current;
     return noGrad(() =>
@@ -118,8 +126,9 @@ export class Pages implements Disposable {
         for (const kept of this.#kept.values()) this.#prepare(kept);
         this.#copies = [];
         const table = new BigInt64Array(texts.length * columns);
-        for (const [row, { pages }] of texts.entries())
-          for (const [column, page] of pages.entries()) table[row * columns + column] = BigInt(page);
+        for (const [row, { shared, pages }] of texts.entries())
+          for (const [column, entry] of [shared, ...pages].entries())
+            table[row * columns + column] = BigInt(entry);
         const integers = (values: readonly number[]) => tensor(values, { dtype: "int64" });
         try {
           current = {
@@ -190,6 +199,16 @@ export class Pages implements Disposable {
     this.#uses[page] = left;
     if (left === 0) this.#free.push(page);
   }
+}
+
+/** Number of pages of a text. */
+function numPages(length: number, shared: number): number {
+  return Math.ceil(shared / PAGE_POSITIONS) + Math.ceil((length - shared) / PAGE_POSITIONS);
+}
+
+/** Whether a further position begins a page. */
+function isFull({ length, shared }: PagedText): boolean {
+  return (length - shared) % PAGE_POSITIONS === 0;
 }
 
 /** Whether this forward is a pass of {@link Pages}. */

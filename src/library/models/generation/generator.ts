@@ -66,7 +66,7 @@ export class Generator implements Disposable {
     this.#prompts = prompts.map((tokens, index) => ({ tokens, index, numBegun: 0, beginning: undefined }));
     const longest = prompts.reduce((most, { length }) => Math.max(most, length), 0) + options.maxNewTokens;
     const most = Math.min(longest, model.maxPositions);
-    this.#pages = new Pages(most * Math.min(options.slots, prompts.length * options.samples));
+    this.#pages = new Pages(Math.min(options.slots, prompts.length * options.samples), most);
   }
 
   /** Whether there is nothing left to write. */

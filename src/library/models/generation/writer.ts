@@ -144,7 +144,7 @@ export class PagedContinuation implements Writer {
     this.begun = prompts;
     this.#model = model;
     const longest = Math.max(...prompts.map((prompt) => prompt.length)) + maxNewTokens;
-    this.#pages = new Pages(Math.min(longest, model.maxPositions) * prompts.length);
+    this.#pages = new Pages(prompts.length, Math.min(longest, model.maxPositions));
     const opened = new Map(prompts.map((prompt) => [prompt, this.#pages.open()]));
     this.#kept = prompts.map((prompt) => opened.get(prompt) as PagedText);
   }
