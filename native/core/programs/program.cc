@@ -244,7 +244,7 @@ bool same_operand(const Operand& one, const Operand& other) {
 }
 
 bool same_literal(const std::pair<Slot, at::Tensor>& one, const std::pair<Slot, at::Tensor>& other) {
-  const at::Tensor &a = one.second, &b = other.second;
+  const at::Tensor a = one.second.cpu(), b = other.second.cpu();
   return one.first == other.first && a.scalar_type() == b.scalar_type() && a.sizes().equals(b.sizes()) &&
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }

@@ -274,7 +274,7 @@ at::Tensor Recording::literal(const std::function<at::Tensor()>& make) {
   const Unseen unseen;
   at::Tensor made = make();
   // A larger one is one that the block was not given.
-  if (!refusal_.empty() || !made.is_cpu() || made.nbytes() > kMaxBytes) return made;
+  if (!refusal_.empty() || made.device() != program_->device || made.nbytes() > kMaxBytes) return made;
   const Slot slot = add(made);
   constant_[slot] = literal_[slot] = true;
   program_->literals.emplace_back(slot, made.detach());
