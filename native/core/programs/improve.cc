@@ -274,7 +274,8 @@ void Program::plan_memory() {
 
 void Program::improve() {
   fold_constants();
-  join_elementwise();
+  run_on_device = chain_runner(device);
+  if (device.is_cpu() || run_on_device != nullptr) join_elementwise();
   plan_memory();
 }
 

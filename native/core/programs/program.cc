@@ -3,6 +3,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -123,7 +124,18 @@ class Player {
     pop(instruction);
   }
 
+  void chain_on_device(const Instruction& instruction) {
+    Tensors sources, outputs;
+    for (const Slot slot : instruction.operands[0].slots) sources.push_back(at(slot));
+    for (const Slot slot : instruction.results) {
+      outputs.push_back(at::empty(program_.geometries[slot].sizes, at::TensorOptions(at::kFloat).device(program_.device)));
+      played_.slots[slot] = outputs.back();
+    }
+    if (!outputs.empty()) program_.run_on_device(instruction.chain, sources, outputs);
+  }
+
   void chain(const Instruction& instruction) {
+    if (program_.run_on_device != nullptr) return chain_on_device(instruction);
     sources_.clear();
     outputs_.clear();
     for (const Slot slot : instruction.operands[0].slots) {
@@ -332,7 +344,7 @@ bool Program::fits(const Tensors& given) const {
   for (size_t i = 0; i < given.size(); i++) {
     const ArgumentFacts& facts = arguments[i];
     const at::Tensor& tensor = given[i];
-    const bool same = tensor.scalar_type() == facts.geometry.dtype && tensor.is_cpu() &&
+    const bool same = tensor.scalar_type() == facts.geometry.dtype && tensor.device() == device &&
                       tensor.requires_grad() == facts.requires_grad && tensor.sizes().equals(facts.geometry.sizes) &&
                       tensor.strides().equals(facts.geometry.strides);
     if (!same) return false;

@@ -16,6 +16,7 @@
 
 #include "core/autograd/differentiable.h"
 #include "core/programs/chain.h"
+#include "core/programs/chain_runner.h"
 
 namespace troupe {
 
@@ -108,6 +109,7 @@ class Program {
   // Why the two do not compute the same by the same operators and numbers; empty if they do.
   std::string difference(const Program& other) const;
 
+  c10::Device device{c10::kCPU};  // of all its tensors
   int64_t num_slots = 0;
   std::vector<Geometry> geometries;  // by slot, as it was recorded
   std::array<size_t, 2> num_issued{};  // operators of forward and of backward where they are issued singly, views included
@@ -125,6 +127,7 @@ class Program {
   std::vector<std::pair<Slot, at::Tensor>> literals;   // made of numbers of the caller's; small
   std::vector<std::pair<Slot, at::Tensor>> constants;  // what no call changes; small
   std::vector<bool> written;                           // by slot: whether its memory is written in place
+  RunChain run_on_device = nullptr;                    // chains of a device's tensors; null on the host
 
   // Makes it cheaper without other bits, once it is sure; before its first call.
   void improve();

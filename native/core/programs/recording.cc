@@ -86,8 +86,10 @@ Recording* Recording::present() { return present_recording; }
 
 Recording::Recording(Tensors arguments, const Tensors& parameters, std::vector<Tensors> lists) : lists_(std::move(lists)) {
   program_->arguments = facts_of(arguments);
+  if (!arguments.empty() || !parameters.empty()) program_->device = (arguments.empty() ? parameters : arguments)[0].device();
   for (const at::Tensor& tensor : arguments) {
-    if (!tensor.is_cpu() || !tensor.has_storage()) refuse("an argument on " + tensor.device().str() + ", where nothing is recorded yet");
+    if (tensor.device() != program_->device) refuse("arguments on " + program_->device.str() + " and " + tensor.device().str());
+    if (!tensor.has_storage()) refuse("an argument without memory");
     add(tensor);
   }
   for (const at::Tensor& tensor : parameters) {
@@ -134,8 +136,8 @@ Slot Recording::add(const at::Tensor& tensor) {
 
 Slot Recording::find(const at::Tensor& tensor, const std::string& reader) {
   if (!tensor.defined() || !refusal_.empty()) return kNoSlot;
-  if (!tensor.has_storage() || !tensor.is_cpu() || tensor.is_conj() || tensor.is_neg()) {
-    refuse(reader + " of a tensor without plain memory of the host");
+  if (!tensor.has_storage() || tensor.device() != program_->device || tensor.is_conj() || tensor.is_neg()) {
+    refuse(reader + " of a tensor without plain memory of " + program_->device.str());
     return kNoSlot;
   }
   const auto known = slots_of_.find(tensor.storage().unsafeGetStorageImpl());

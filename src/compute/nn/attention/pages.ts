@@ -120,11 +120,11 @@ export class Pages implements Disposable {
         const table = new BigInt64Array(texts.length * columns);
         for (const [row, { pages }] of texts.entries())
           for (const [column, page] of pages.entries()) table[row * columns + column] = BigInt(page);
-        const integers = (values: readonly number[]) => tensor(values, { dtype: "int64", device: "cpu" });
+        const integers = (values: readonly number[]) => tensor(values, { dtype: "int64" });
         try {
           current = {
             pages: this,
-            table: tensor(table, { shape: [texts.length, columns], device: "cpu" }),
+            table: tensor(table, { shape: [texts.length, columns] }),
             texts: integers(tokens.map(({ text }) => rows.get(text) as number)),
             positions: integers(tokens.map(({ position }) => position)),
           };
