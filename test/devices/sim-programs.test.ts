@@ -60,7 +60,8 @@ describe("a program on the pretend device", () => {
         const recorded = block(x, ...(bound as [Tensor, Tensor]), 1);
         expect(endForward(recording, [recorded], [1])).toBe("");
         const given = [upstream()];
-        const { program } = recordBackward(recording, given, () => grad([recorded], [x, ...bound], given));
+        const walk = () => grad([recorded], [x, ...bound], given);
+        const { program } = recordBackward(recording, given, walk);
         if (typeof program !== "number") throw new Error(`${program}`);
         improveProgram(program);
         const from = upstream();

@@ -23,9 +23,7 @@ function programOf(body: Body, inputs: readonly Tensor[], gradients: readonly Te
   const results = body(...inputs);
   expect(endForward(recording, results, [])).toBe("");
   const leaves = inputs.filter(({ requiresGrad }) => requiresGrad);
-  const { program } = recordBackward(recording, gradients, () =>
-    grad(results, leaves, gradients, { allowUnused: true }),
-  );
+  const { program } = recordBackward(recording, gradients, () => grad(results, leaves, gradients));
   if (typeof program !== "number") throw new Error(`${program}`);
   improveProgram(program);
   return program;
