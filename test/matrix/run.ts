@@ -60,7 +60,8 @@ if (values.memory === true) {
 using workspace = new Workspace();
 const matrix = new Matrix(workspace, values.device);
 const asPrograms = switches.filter(({ kind }) => graph === "exact" && kind === "graph");
-const rows = graph === "off" ? switches : switches.filter(({ kind }) => kind !== "graph");
+const withGraph = ({ kind, without = [] }: Switch) => kind !== "graph" && !without.includes("graph exact");
+const rows = graph === "off" ? switches : switches.filter(withGraph);
 const pure: Switch[][] = [...rows.map((each) => [each]), ...pairs(rows).map((pair) => [...pair])];
 const all = pure
   .map((on) => [...on, ...asPrograms])

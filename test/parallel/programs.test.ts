@@ -13,6 +13,7 @@ import {
   type BlockEngine,
   Mesh,
   planBlocks,
+  type Recompute,
   type RecordedProgram,
   type Unrecorded,
 } from "../../src/compute/parallel/index.ts";
@@ -70,7 +71,7 @@ class Stack<L extends Module & { forward(x: Tensor, mask?: Tensor): Tensor }> ex
 
 interface Choices {
   readonly programs: boolean;
-  readonly recompute?: boolean;
+  readonly recompute?: Recompute;
   /** Rows of each step's batch. */
   readonly rows?: readonly number[];
   readonly microBatches?: number;
@@ -144,6 +145,7 @@ const ways: readonly (readonly [string, Omit<Choices, "programs" | "device">])[]
   ["forward and backward", {}],
   ["recomputed blocks", { recompute: true }],
   ["several micro-batches under way", { microBatches: 3 }],
+  ["parts of blocks recomputed, one of which draws", { recompute: ["wide", "dropout"], microBatches: 2 }],
   ["recomputed blocks of several micro-batches", { recompute: true, microBatches: 2 }],
   ["batches of other sizes", { rows: [3, 3, 3, 5, 5, 5, 3, 5, 2, 3] }],
   [
@@ -251,6 +253,34 @@ describe("programs of blocks", () => {
       { block: "layers.0", reason: expect.stringMatching(/^two calls that differ: aten::mul/) },
     ]);
     expect(replayed.bits).toEqual(train(layers, { programs: false }).bits);
+  });
+
+  it.each([false, true])("keep tensors that a block makes of numbers, unless they change: %s", (changes) => {
+    let calls = 0;
+    class Weighs extends Layer {
+      override forward(x: Tensor, mask?: Tensor): Tensor {
+        calls += Number(changes);
+        const weights = tensor(Float32Array.from({ length: width }, (_, index) => index + calls));
+        return super.forward(x.mul(weights.neg().exp()), mask);
+      }
+    }
+    const layers = () => {
+      calls = 0;
+      return [new Weighs()];
+    };
+    const replayed = train(layers, { programs: true });
+    expect(replayed.bits).toEqual(train(layers, { programs: false }).bits);
+    const reasons = replayed.unrecorded.map(({ reason }) => reason);
+    expect(reasons).toEqual(changes ? ["two calls that differ: a tensor made of other numbers"] : []);
+  });
+
+  it("leaves a block alone whose calls are of ever other kinds", () => {
+    // Six kinds of calls, one after the other: of four programs none is there when its kind comes again.
+    const rows = Array.from({ length: 40 }, (_, step) => 1 + (step % 6));
+    const replayed = train(twoLayers, { programs: true, rows });
+    const reason = "32 programs that were dropped before a second call like their first";
+    expect(replayed.unrecorded.map((block) => block.reason)).toEqual([reason, reason]);
+    expect(replayed.bits).toEqual(train(twoLayers, { programs: false, rows }).bits);
   });
 
   it("leaves a block alone that reads a tensor from elsewhere", () => {

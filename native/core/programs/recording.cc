@@ -50,7 +50,7 @@ class Unseen {
 #endif
 };
 
-// Of a tensor that a program keeps.
+// The bytes of a tensor that a program keeps, at most.
 constexpr size_t kMaxBytes = 1 << 16;
 
 bool writes(const c10::Argument& argument) { return argument.alias_info() != nullptr && argument.alias_info()->isWrite(); }

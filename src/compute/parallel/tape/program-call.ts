@@ -299,11 +299,11 @@ export class ProgramCall implements CallProgram {
     const { tensors: given, lists } = this.#kind;
     this.#recording = beginRecording(given, this.#programs.boundOf(this.#block), lists);
     try {
-      const result =
-        randomness?.listening((name, stream) => {
-          names.push(name);
-          streams.push(stream);
-        }, run) ?? run();
+      const listen = (name: string, stream: number) => {
+        names.push(name);
+        streams.push(stream);
+      };
+      const result = randomness === undefined ? run() : randomness.listening(listen, run);
       const tensors: Tensor[] = [];
       const text = describePlain(result, tensors);
       let place = 0;
