@@ -122,7 +122,7 @@ export class SupervisedRanks {
     if (!isLive) return;
     // All at once: each is needed for a restart without loading.
     const prepare = () => {
-      while (this.#prepareStandby());
+      if (this.#prepareStandby()) prepare();
     };
     setTimeout(prepare, LIVE_CALM_MS).unref();
   }
