@@ -17,7 +17,7 @@ interface Example {
   readonly every?: number;
   /** It is run with each of them as its argument, and is a curve for each. Default: once, without. */
   readonly seeds?: readonly number[];
-  /** The line that says what it has come to. */
+  /** Its last match says what it has come to. */
   readonly result: RegExp;
   /** The commands of one run, whose files go to `folder`. Default: its `train.ts`. */
   readonly commands?: (folder: string) => readonly (readonly string[])[];
@@ -31,7 +31,7 @@ const examples: Readonly<Record<string, Example>> = {
     ],
     every: 50,
     seeds: [0, 1, 2],
-    result: /^held out: .*$/m,
+    result: /^held out: .*$/gm,
   },
   dpo: {
     title: "DPO on a model's own texts, by which has more vowels",
@@ -39,18 +39,18 @@ const examples: Readonly<Record<string, Example>> = {
       { title: "loss, nats", line: /^loss (\d+\.\d+)/gm },
       { title: "% vowels in what it writes, after each round", line: /: (\d+\.\d) % vowels/gm },
     ],
-    result: /.* % vowels(?![^]* % vowels)/,
+    result: /.* % vowels/g,
   },
   distill: {
     title: "A student learns from a teacher on its own texts",
     panels: [{ title: "KL(student, teacher), nats a token", line: /(\d+\.\d+) nats/gm }],
     every: 20,
-    result: /.* nats(?![^]* nats)/,
+    result: /.* nats/g,
   },
   chat: {
     title: "A small LLaMA learns to answer from chats",
     panels: [],
-    result: /"perplexity":\d+\.\d\d(?![^]*"perplexity")/,
+    result: /"perplexity":\d+\.\d{3}/g,
     commands: (folder) => [
       ["examples/chat/prepare.ts", folder],
       ["bin/troupe.mjs", "run", "examples/chat/job.ts", "--ranks", "2", "--json", "--set", `data=${folder}`],
@@ -82,7 +82,7 @@ function run(name: string, seed: number | undefined): string {
     const text = printed.join("");
     const [took, ofProcessor] = [performance.now() - begin, processorMs() - beginCpu].map((ms) => ms / 1000);
     console.log(
-      `${name}${seed === undefined ? "" : `, seed ${seed}`}: ${took?.toFixed(0)} s (${ofProcessor?.toFixed(0)} s of processor time, load ${loadavg()[0]?.toFixed(1)}); ${result.exec(text)?.[0]}`,
+      `${name}${seed === undefined ? "" : `, seed ${seed}`}: ${took?.toFixed(0)} s (${ofProcessor?.toFixed(0)} s of processor time, load ${loadavg()[0]?.toFixed(1)}); ${text.match(result)?.at(-1)}`,
     );
     return text;
   } finally {

@@ -7,14 +7,20 @@ import { freePort, torchVariables } from "./launched-hosts.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Runs `troupe launch` as a launcher does on one of two hosts. */
-async function launch(rank: number, port: number, ...args: readonly string[]) {
-  const child = spawn(process.execPath, ["bin/troupe.mjs", "launch", "--host-deadline", "60", ...args], {
+function start(rank: number, port: number, script: string) {
+  const child = spawn(process.execPath, ["bin/troupe.mjs", "launch", "--host-deadline", "60", script], {
     cwd: root,
     env: { ...process.env, ...torchVariables(rank, 2, port) },
     stdio: ["ignore", "pipe", "pipe"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
+  return child;
+}
+
+/** Runs `troupe launch` as a launcher does on one of two hosts. @param onLine - called at the first output */
+async function launch(rank: number, port: number, script: string, onLine = () => {}) {
+  const child = start(rank, port, script);
+  child.stdout.once("data", () => onLine());
   const [printed, complained] = [child.stdout.toArray(), child.stderr.toArray()];
   const [code] = (await once(child, "close")) as [number | null];
   return { code, printed: (await printed).join(""), complained: (await complained).join("") };
@@ -31,6 +37,22 @@ describe.skipIf(!nativeInfo().gloo)("a script that a launcher starts on several 
       "round 0: 2 marks\nround 1: 2 marks\njudges-0: host 0, judges-1: host 1, rank-0: host 0, rank-1: host 1\n",
     );
     expect(member?.printed).toBe("");
+  });
+
+  it("has an actor of a host that is lost on one that is left, and goes on", async () => {
+    const port = await freePort();
+    const script = "test/fixtures/launched-judges.ts";
+    const ready = Promise.withResolvers<void>();
+    const head = launch(0, port, script, () => ready.resolve());
+    const member = start(1, port, script);
+    await Promise.race([ready.promise, head]);
+    member.kill("SIGKILL");
+    const { code, printed, complained } = await head;
+    expect(printed, complained).toBe(
+      "judges-0: host 0, judges-1: host 1, rank-0: host 0, rank-1: host 1\n" +
+        "2 texts, marks 3 3; judges-0: host 0, judges-1: host 0, rank-0: host 0, rank-1: host 0\n",
+    );
+    expect(code).toBe(0);
   });
 
   it("is refused actors of its own before the hosts have joined", async () => {

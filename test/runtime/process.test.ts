@@ -297,3 +297,16 @@ test("a process that cannot start, and a system without the support for processe
     other.spawn({ name: "x", module: new URL("file:///nowhere.ts"), placement: "process" }),
   ).rejects.toMatchObject({ code: "ACTOR_THREW" });
 });
+
+test("a host that the system does not have, or of an actor without a process, is refused in one sentence", async () => {
+  const { system } = startSystem({ preload });
+  const place = { name: "away", module: actorModule("echo") };
+  await expect(system.spawn({ ...place, host: 0 })).rejects.toThrow(
+    '[spawn away] expected no host with placement "thread", got one (leave it out, or use placement "process")',
+  );
+  await expect(system.spawn({ ...place, placement: "process", host: 1 })).rejects.toThrow(
+    "[spawn away] expected host 0, the only one, got 1",
+  );
+  const here = await system.spawn({ ...place, placement: "process", host: 0 });
+  expect(system.hostOf(here)).toBe(0);
+});

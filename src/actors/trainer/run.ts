@@ -36,7 +36,6 @@ import type { Start } from "./resume/start.ts";
 import { RunHosts } from "./run-hosts.ts";
 import { settleJob } from "./settle-job.ts";
 import type { SharedSystem } from "./shared-system.ts";
-import { explainHang } from "./stalls/explain-hang.ts";
 import { JOB_LOADER } from "./stalls/job-loader.ts";
 import { reportingWait } from "./stalls/reported-waits.ts";
 import { keepFrames, leaveOwnFrames, rootCause } from "./stalls/root-cause.ts";
@@ -151,7 +150,7 @@ export class Run {
       return result;
     } catch (caught) {
       // When a run is stopped, all its work fails because of the stop alone.
-      const error = this.#isStopped ? stopped() : rootCause(explainHang(caught, this.inspect()));
+      const error = this.#isStopped ? stopped() : rootCause(caught, this.inspect());
       emit({ kind: "run.failed", error: reportError(error) });
       if (error instanceof Error) this.#failure = error;
       if (!this.#options.settings.telemetry.debug) leaveOwnFrames(error);

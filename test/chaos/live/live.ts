@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import type { Workspace } from "../../fixtures/run-tiny.ts";
-import { joinInto } from "../../joined/run-joined.ts";
+import { isJoined, joinInto } from "../../joined/run-joined.ts";
 import type { Chance } from "../chance.ts";
 import { runProgram } from "../run-program.ts";
 import type { Replacement } from "./replacements.ts";
@@ -72,7 +72,7 @@ export async function strikeSessions(
 ): Promise<void> {
   const calm = new Map<string, SessionTold>();
   // As the package has them: a thread of a clone loads hundreds of modules, one by one.
-  const env = joinInto(workspace.path("joined"));
+  const env = isJoined() ? {} : joinInto(workspace.path("joined"));
   for (let at = 0; at < numSessions; at++) {
     const kind = kinds[at % kinds.length] as (typeof kinds)[number];
     // By turns, so that each layout comes to its share.

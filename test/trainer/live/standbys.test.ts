@@ -28,8 +28,12 @@ it("a live model has warm standbys from its opening on: a death starts no thread
   const numAt = { failed: 0, restored: 0 };
   const layout = { ranks: 2, zero: 3, warmStandby: undefined } as const;
   const events = await withModel(workspace, layout, {}, async (model, runtime) => {
-    runtime.on("actor.failed", () => void (numAt.failed ||= started.length));
-    runtime.on("run.restored", () => void (numAt.restored = started.length));
+    runtime.on("actor.failed", () => {
+      numAt.failed ||= started.length;
+    });
+    runtime.on("run.restored", () => {
+      numAt.restored = started.length;
+    });
     await train(model, 0, 2);
     // The script makes no call, and they come nevertheless.
     await vi.waitFor(() => expect(started.toSorted()).toEqual([...cast, ...cast].toSorted()), {

@@ -31,8 +31,8 @@ export interface RankSpread extends Pick<LayoutSettings, "ranks" | "placement"> 
 /** After this long a generation has finished starting, so loading modules for standbys no longer disturbs it. */
 const CALM_MS = 2_000;
 
-/** Time between the standbys of a live model: one has about loaded its modules. */
-const PACE_MS = 100;
+/** The same of a live model, whose first calls, or those that it makes again, come before its standbys. */
+const LIVE_CALM_MS = 100;
 
 /** With less free memory than this no standby is started. */
 const SPARE_BYTES = 2 ** 30;
@@ -117,18 +117,14 @@ export class SupervisedRanks {
     if (this.#generations.madeStep(performance.now()) >= CALM_MS) this.#prepareStandby();
   }
 
-  /**
-   * Notes that a generation has its state. @param isLive - whether a script makes the steps, which may wait for long: standbys are then
-   * prepared at once, one after the other
-   */
+  /** Notes that a generation has its state. @param isLive - whether a script makes the steps, which may wait for long between them */
   arePrepared(isLive: boolean): void {
     if (!isLive) return;
-    const { generation } = this;
-    const later = () =>
-      setTimeout(() => {
-        if (this.generation === generation && this.#prepareStandby()) later();
-      }, PACE_MS).unref();
-    later();
+    // All at once: each is needed for a restart without loading.
+    const prepare = () => {
+      if (this.#prepareStandby()) prepare();
+    };
+    setTimeout(prepare, LIVE_CALM_MS).unref();
   }
 
   #prepareStandby(): boolean {

@@ -1,4 +1,6 @@
 import { FRAMES_KEPT, ownStack, TroupeError } from "../../../errors/index.ts";
+import type { ActorInspection } from "../../../runtime/index.ts";
+import { explainHang } from "./explain-hang.ts";
 
 /** Errors of actors that worked with a failed one: the cause is that one's failure. */
 const CONSEQUENCES: readonly string[] = [
@@ -8,10 +10,17 @@ const CONSEQUENCES: readonly string[] = [
   "STOP_REQUESTED",
 ];
 
-/** Returns the cause of an error that only follows from another, as far as it is known; else the error. */
-export function rootCause(error: unknown): unknown {
+/**
+ * Returns the cause of an error that only follows from another, as far as it is known; else the error.
+ * @param inspections - the state of the run's actors when it ended, see {@link explainHang}
+ */
+export function rootCause(error: unknown, inspections: readonly ActorInspection[]): unknown {
+  return causeOf(explainHang(error, inspections));
+}
+
+function causeOf(error: unknown): unknown {
   const follows = error instanceof TroupeError && CONSEQUENCES.includes(error.code);
-  return follows && error.cause !== undefined ? rootCause(error.cause) : error;
+  return follows && error.cause !== undefined ? causeOf(error.cause) : error;
 }
 
 /** Leaves only frames of the user's own sources in the stacks of an error and of its causes. */
