@@ -24,8 +24,14 @@ interface Line {
   readonly peak_bytes: number;
 }
 
-/** The runs to compare with: PyTorch's modes (peer.py), and Troupe's processes that communicate by NCCL. */
-const sides = ["eager", "compile", "fsdp2", "nccl"];
+/** Troupe's own runs to compare with, and what they are given: processes that communicate by NCCL, and blocks as programs. */
+const ownSides: Readonly<Record<string, readonly string[]>> = {
+  troupe: [],
+  nccl: ["--carrier", "nccl"],
+  exact: ["--graph", "exact"],
+};
+/** The runs to compare with: PyTorch's modes (peer.py), and Troupe's. */
+const sides = ["eager", "compile", "fsdp2", "nccl", "exact"];
 
 const usage = `
 usage: npm run bench -- gpu [OPTIONS]
@@ -75,14 +81,8 @@ async function lineOf(side: string, model: Model): Promise<string> {
   const work = ["--model", model, "--batch", `${batch}`, "--sequence", `${sequence}`, "--steps", flags.steps];
   const spread = flags.ranks === "1" ? [] : ["--ranks", flags.ranks, "--device", "cuda"];
   const [command, ...args] =
-    side === "troupe" || side === "nccl"
-      ? [
-          process.execPath,
-          path("./gpu/train.ts"),
-          ...work,
-          ...spread,
-          ...(side === "nccl" ? ["--carrier", side] : []),
-        ]
+    ownSides[side] !== undefined
+      ? [process.execPath, path("./gpu/train.ts"), ...work, ...spread, ...ownSides[side]]
       : [flags.python, path("./gpu/peer.py"), "--mode", side, ...work];
   const child = spawn(command as string, args, { stdio: ["ignore", "pipe", "inherit"] });
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);

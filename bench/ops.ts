@@ -11,10 +11,11 @@ import {
   beginRecording,
   endForward,
   full,
+  grad,
   improveProgram,
   nativeInfo,
   playForward,
-  recordGrad,
+  recordBackward,
   scope,
   setNumThreads,
   type Tensor,
@@ -74,8 +75,9 @@ function timePrograms(): void {
       const recording = beginRecording([a, b], []);
       const result = chained();
       const refusal = endForward(recording, [result], []);
-      const { program } = recordGrad(recording, [result], [a], [full([4, 4], 1)]);
-      if (refusal !== "" || typeof program === "string") throw new Error(`${refusal}${program}`);
+      const upstream = [full([4, 4], 1)];
+      const { program } = recordBackward(recording, upstream, () => grad([result], [a], upstream));
+      if (refusal !== "" || typeof program !== "number") throw new Error(`${refusal}${program}`);
       improveProgram(program);
       const times = Array.from({ length: numRounds }, () => {
         const start = process.hrtime.bigint();

@@ -27,7 +27,8 @@ usage: node bench/gpu/train.ts [OPTIONS]
   --precision NAME  fp32 or bf16 (bf16)
   --ranks N         (1)
   --zero N          0 to 3 (0)
-  --carrier NAME    auto, or nccl between processes (auto)`;
+  --carrier NAME    auto, or nccl between processes (auto)
+  --graph MODE      off or exact (off)`;
 const text = { type: "string" } as const;
 const { values: flags } = readArguments(usage, {
   model: { ...text, default: "gpt2" },
@@ -40,6 +41,7 @@ const { values: flags } = readArguments(usage, {
   ranks: { ...text, default: "1" },
   zero: { ...text, default: "0" },
   carrier: { ...text, default: "auto" },
+  graph: { ...text, default: "off" },
   layers: text,
   dim: text,
 });
@@ -49,6 +51,7 @@ const shape =
 for (const [option, all] of [
   ["precision", ["fp32", "bf16"]],
   ["carrier", ["auto", "nccl"]],
+  ["graph", ["off", "exact"]],
 ] as const)
   if (!(all as readonly string[]).includes(flags[option]))
     refuse(usage, `--${option} ${all.join(" or ")}`, flags[option]);
@@ -76,10 +79,12 @@ await using runtime = await Runtime.spawn({
   device: flags.device,
   ...(flags.carrier === "nccl" && { placement: "process", carrier: flags.carrier }),
   precision: flags.precision === "fp32" ? "fp32" : "bf16",
+  graph: flags.graph === "exact" ? "exact" : "off",
   seed: 0,
 });
 runtime.events$.subscribe((event) => {
   if (event.kind === "run.started") numParameters = event.numParameters;
+  if (event.kind === "block.unrecorded") console.error(`${event.block} is issued singly: ${event.reason}`);
   if (event.kind !== "step.finished") return;
   losses.push(event.lossNats);
   finishedAt.push(performance.now());

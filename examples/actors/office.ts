@@ -9,8 +9,8 @@ await using actors = new ActorSystem({
   hosts: {
     count: 2,
     about: "clerks 1",
-    // Processes are named after their actors: clerks-0 here, clerks-1 there.
-    placeOf: (process, places) => places[Number(process.split("-")[1]) % places.length] ?? 0,
+    // For processes without a host, and for those whose host is lost.
+    placeOf: () => 0,
     onJoined: ({ name }) => console.log(`${name} has joined`),
     onLost: ({ name }, { message }) => console.log(`${name} is lost: ${message}`),
     onSignal: () => {},
@@ -24,6 +24,7 @@ const clerks = await actors.pool<Clerk, { ink: string }>({
   module: new URL("./clerk.ts", import.meta.url),
   placement: "process",
   size: 2,
+  hosts: [0, 1],
   init: () => ({ ink: "blue" }),
 });
 const ask = () => clerks.ask("count", { client: "Ada" }, { deadlineMs: 10_000 });

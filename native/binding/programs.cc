@@ -7,7 +7,6 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/init.h"
-#include "core/autograd/autograd.h"
 #include "core/error.h"
 #include "core/programs/program.h"
 
@@ -59,6 +58,11 @@ class FrameLists {
     }
     return list;
   }
+  std::vector<Tensors> many() {
+    std::vector<Tensors> lists(length());
+    for (Tensors& list : lists) list = tensors();
+    return lists;
+  }
   std::vector<int64_t> numbers() {
     std::vector<int64_t> list(length());
     for (int64_t& each : list) each = static_cast<int64_t>(number());
@@ -93,13 +97,14 @@ auto& named(Map& map, uint32_t number) {
 // canRecord(): whether this libtorch lets programs be recorded.
 Napi::Value CanRecord(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), can_record_programs()); }
 
-// beginRecording(): of the lists arguments and parameters in the frame; its number.
+// beginRecording(): of arguments, parameters and lists of tensors in the frame; its number.
 Napi::Value BeginRecording(const Napi::CallbackInfo& info) {
   if (Recording::present() != nullptr) throw CodedError("NATIVE_MISMATCH", "[program] expected one recording at a time, got a second");
   ProgramTable& table = ProgramTable::of(info.Env());
   FrameLists lists(info.Env());
   Tensors arguments = lists.tensors();
-  auto recording = std::make_unique<Recording>(std::move(arguments), lists.identities());
+  const Tensors parameters = lists.identities();
+  auto recording = std::make_unique<Recording>(std::move(arguments), parameters, lists.many());
   recording->begin();
   table.refusal.Reset();
   const uint32_t number = table.next++;
@@ -126,24 +131,36 @@ Napi::Value DropRecording(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// recordGrad(recording): as grad, of a graph that is walked once; the frame then holds one handle per input, 0 for none.
-// Returns the program's number, or why there is none.
-Napi::Value RecordGrad(const Napi::CallbackInfo& info) {
+// Ends a recording. The program's number, or why there is none: an error, or a text.
+Napi::Value take_program(Napi::Env env, ProgramTable& table, uint32_t number) {
+  const std::unique_ptr<Recording> recording = std::move(named(table.recordings, number));
+  table.recordings.erase(number);
+  if (!table.refusal.IsEmpty()) return std::exchange(table.refusal, Napi::ObjectReference()).Value();
+  if (!recording->refusal().empty()) return Napi::String::New(env, recording->refusal());
+  const uint32_t made = table.next++;
+  table.programs.emplace(made, recording->program());
+  return Napi::Number::New(env, made);
+}
+
+// endProgram(recording): ends one of forward alone.
+Napi::Value EndProgram(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
-  const std::unique_ptr<Recording> recording = std::move(named(table.recordings, number_at(info, 0)));
-  table.recordings.erase(number_at(info, 0));
-  FrameLists lists(info.Env());
-  const Tensors outputs = lists.tensors();
-  const Tensors gradients = lists.with_gaps();
-  const Tensors inputs = lists.identities();
-  recording->begin_backward(gradients);
-  Tensors made = run_grad(outputs, inputs, gradients, /*retain_graph=*/false, /*allow_unused=*/true);
-  recording->end_backward(made);
-  give_all(info.Env(), std::move(made));
-  if (!recording->refusal().empty()) return Napi::String::New(info.Env(), recording->refusal());
-  const uint32_t number = table.next++;
-  table.programs.emplace(number, recording->program());
-  return Napi::Number::New(info.Env(), number);
+  named(table.recordings, number_at(info, 0))->finish();
+  return take_program(info.Env(), table, number_at(info, 0));
+}
+
+// beginBackward(recording): with the list of gradients of the results in the frame, with gaps.
+Napi::Value BeginBackward(const Napi::CallbackInfo& info) {
+  if (Recording::present() != nullptr) throw CodedError("NATIVE_MISMATCH", "[program] expected one recording at a time, got a second");
+  named(ProgramTable::of(info.Env()).recordings, number_at(info, 0))->begin_backward(FrameLists(info.Env()).with_gaps());
+  return info.Env().Undefined();
+}
+
+// endBackward(recording): with the list of what it gave in the frame, with gaps.
+Napi::Value EndBackward(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  named(table.recordings, number_at(info, 0))->end_backward(FrameLists(info.Env()).with_gaps());
+  return take_program(info.Env(), table, number_at(info, 0));
 }
 
 // programDifference(one, other): in words, "" for none.
@@ -183,17 +200,18 @@ Napi::Value ProgramFits(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), program->fits(FrameLists(info.Env()).tensors()));
 }
 
-// playForward(program, keep): on the lists arguments, streams, and which results shall ask for gradients; the frame then holds the
-// results. Returns the call's number, 0 if nothing is kept of it.
+// playForward(program, keep): on the lists arguments, streams, and which results shall ask for gradients, and on lists of tensors; the
+// frame then holds the results. Returns the call's number, 0 if nothing is kept of it.
 Napi::Value PlayForward(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
   ProgramTable::Call call{named(table.programs, number_at(info, 0)), {}};
   const bool keep = info[1].ToBoolean();
   FrameLists lists(info.Env());
   const Tensors arguments = lists.tensors();
-  std::vector<int64_t> streams = lists.numbers();
+  call.played.late = lists.numbers();
   const std::vector<int64_t> leaves = lists.numbers();
-  Tensors results = call.program->forward(arguments, std::move(streams), keep, call.played);
+  call.played.lists = lists.many();
+  Tensors results = call.program->forward(arguments, keep, call.played);
   for (size_t i = 0; i < results.size(); i++) {
     if (leaves[i] != 0) results[i].set_requires_grad(true);
   }
@@ -247,7 +265,9 @@ void InitPrograms(Napi::Env env, Napi::Object exports) {
   define<BeginRecording>(env, exports, "beginRecording");
   define<EndForward>(env, exports, "endForward");
   define<DropRecording>(env, exports, "dropRecording");
-  define<RecordGrad>(env, exports, "recordGrad");
+  define<EndProgram>(env, exports, "endProgram");
+  define<BeginBackward>(env, exports, "beginBackward");
+  define<EndBackward>(env, exports, "endBackward");
   define<ProgramDifference>(env, exports, "programDifference");
   define<ImproveProgram>(env, exports, "improveProgram");
   define<DescribeProgram>(env, exports, "describeProgram");

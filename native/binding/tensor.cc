@@ -133,9 +133,13 @@ Napi::Value FromArray(const Napi::CallbackInfo& info) {
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = static_cast<int64_t>(frame.data[i]);
   const at::NoGradGuard no_grad;
   const at::Tensor source = view_of_typed_array(info[0], dtype);
-  at::Tensor result = at::empty(sizes, at::TensorOptions().dtype(dtype).device(default_device()));
-  copy_from_host(result, source.view(sizes));
-  return Environment::give(info, std::move(result));
+  const auto make = [&] {
+    at::Tensor made = at::empty(sizes, at::TensorOptions().dtype(dtype).device(default_device()));
+    copy_from_host(made, source.view(sizes));
+    return made;
+  };
+  Recording* const recording = Recording::present();
+  return Environment::give(info, recording == nullptr ? make() : recording->literal(make));
 }
 
 void check_length(const char* op, const at::Tensor& tensor, const at::Tensor& array) {

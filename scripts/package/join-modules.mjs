@@ -7,15 +7,29 @@ const programs =
   /-(entry|worker)\.ts$|\/actors\/preload\/(?!index)[^/]*\.ts$|\/relative-imports\.ts$|\/page\//;
 /** Modules that no actor's thread imports. */
 const options = /\/src\/(job\/options|tools\/cli)\//;
+/** Modules that threads load which never see a user's module. */
+const ofActors = [
+  "runtime/hosting/thread-entry",
+  "runtime/actor/actor-host",
+  "runtime/module-texts",
+  "actors/preload/one-host",
+  "actors/shard",
+  "actors/offload",
+  "actors/checkpointer",
+  "actors/slice-writer",
+];
+/** Modules that the other threads load, and the one that a user's module imports. */
+const ofJobs = ["entries/index", "actors/feeder", "actors/rank"];
 /** A module's own address where it is read, not where a text speaks of it. */
 const ownUrl = /(?<=[(,=]\s*)import\.meta\.url/g;
 /** The ending of the module of a thread or a process, named by where it stands. */
 const ending = /(?<=new URL\("\.{1,2}\/[^"]+\.)ts(?=", import\.meta\.url\))/g;
 
 /**
- * Writes two modules, of the options and of everything else in `src/`, and for each file of `src/` one of its name with
- * that file's exports: all importers share the same classes and state. Node's loader spends 0.3 ms on
- * each of some hundred modules, and a run of two ranks has seven threads: more than half of a small run's processor time.
+ * Writes four modules of everything in `src/`, and for each file of `src/` one of its name with that file's exports: all
+ * importers share the same classes and state. Node's loader spends 0.3 ms on each of some hundred modules, and a run of two
+ * ranks has seven threads: more than half of a small run's processor time. The four are what every thread loads, what those
+ * with a user's module load too, the rest, and the options: each imports those before it, and none a later one.
  * @param {object} of
  * @param {string} of.sources - path of `src/`
  * @param {string} of.folder - made if it does not exist
@@ -25,6 +39,12 @@ const ending = /(?<=new URL\("\.{1,2}\/[^"]+\.)ts(?=", import\.meta\.url\))/g;
  * @param {boolean} [of.sourcemap]
  */
 export async function joinModules({ sources, folder, url, named, packages, sourcemap = false }) {
+  /** @type {Set<string>} */
+  let common = new Set();
+  /** @type {Set<string>} */
+  let jobs = new Set();
+  /** @param {readonly string[]} names */
+  const paths = (names) => names.map((name) => join(sources, `${name}.ts`));
   const files = globSync("**/*.ts", { cwd: sources, exclude: ["**/*.d.ts"] });
   await using bundle = await rolldown({
     input: Object.fromEntries(files.map((file) => [file.slice(0, -".ts".length), join(sources, file)])),
@@ -34,6 +54,15 @@ export async function joinModules({ sources, folder, url, named, packages, sourc
     checks: { ineffectiveDynamicImport: false },
     external: (id) => /^[@a-z]/.test(id) && !packages?.test(id),
     plugins: [
+      {
+        name: "parts",
+        buildEnd() {
+          /** @param {string} id */
+          const importsOf = (id) => this.getModuleInfo(id)?.importedIds ?? [];
+          common = reached(paths(ofActors), importsOf);
+          jobs = reached(paths(ofJobs), importsOf);
+        },
+      },
       {
         name: "own-urls",
         transform: (code, id) => {
@@ -58,8 +87,21 @@ export async function joinModules({ sources, folder, url, named, packages, sourc
       includeDependenciesRecursively: false,
       groups: [
         { name: "options", test: options },
+        { name: "common", test: (id) => !programs.test(id) && common.has(id) },
+        { name: "jobs", test: (id) => !programs.test(id) && jobs.has(id) },
         { name: "product", test: (id) => !programs.test(id) },
       ],
     },
   });
+}
+
+/**
+ * Returns some modules and all that they import, directly or not, other than dynamically.
+ * @param {readonly string[]} ids
+ * @param {(id: string) => readonly string[]} importsOf
+ */
+function reached(ids, importsOf) {
+  const all = new Set(ids);
+  for (const id of all) for (const imported of importsOf(id)) all.add(imported);
+  return all;
 }

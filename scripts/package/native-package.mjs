@@ -13,20 +13,25 @@ import { SetupError } from "../setup/say.mjs";
 const olderGlibc = fileURLToPath(new URL("./older-glibc.h", import.meta.url));
 /** The newest versions of the symbols that libtorch's wheels ask for, manylinux_2_28's. */
 const newest = { GLIBC: "2.28", GLIBCXX: "3.4.25", CXXABI: "1.3.11" };
+/** The GPUs that CUDA's packages have code for, by compute capability; those between and after them run it too. */
+const cudaArchitectures = "8.0;9.0;10.0";
 
 /**
  * Builds the addon for one minor version of libtorch, to run on other machines, and lays out its package.
- * @param {Libtorch} libtorch
+ * @param {Libtorch} libtorch - for the CPU if its `cuda` is false, even if it has CUDA
  * @param {string} folder - for everything that is made
  * @param {string} version - of the package
- * @returns {Promise<{ name: string, path: string } | string>} the package's name and folder; else why it cannot be built
+ * @returns {Promise<{ name: string, path: string, glibc: string } | string>} the package's name and folder, and the glibc that it
+ *   needs; else why it cannot be built
  */
 export async function buildNativePackage(libtorch, folder, version) {
-  const work = join(folder, `torch${minorOf(libtorch.version)}${libtorch.cuda ? "-cuda" : ""}`);
+  const work = join(folder, `torch${kindOf(libtorch)}`);
   mkdirSync(work, { recursive: true });
   rmSync(join(work, "libtorch"), { force: true });
   symlinkSync(libtorch.libraries, join(work, "libtorch"));
   const reason = await configure(libtorch, work, {
+    TROUPE_CUDA: libtorch.cuda ? "ON" : "OFF",
+    TORCH_CUDA_ARCH_LIST: process.env.TORCH_CUDA_ARCH_LIST ?? cudaArchitectures,
     CMAKE_CXX_FLAGS: `-include "${olderGlibc}"`,
     // The addon finds libtorch by the link beside it, and is refused at once where that is of another version.
     CMAKE_SKIP_RPATH: "ON",
@@ -36,9 +41,17 @@ export async function buildNativePackage(libtorch, folder, version) {
   });
   if (reason !== undefined) return reason;
   await build(libtorch, work);
-  checkSymbols(addonIn(work));
+  const glibc = checkSymbols(addonIn(work));
   const path = join(work, "package");
-  return { name: layOut(path, version, work, libtorch), path };
+  return { name: layOut(path, version, work, libtorch), path, glibc };
+}
+
+/**
+ * Names a libtorch by what an addon depends on, such as "2.14-cuda13".
+ * @param {Pick<Libtorch, "version" | "cuda" | "cudaVersion">} libtorch
+ */
+export function kindOf({ version, cuda, cudaVersion = "" }) {
+  return `${minorOf(version)}${cuda ? `-cuda${cudaVersion.split(".")[0]}` : ""}`;
 }
 
 /**
@@ -57,7 +70,8 @@ function searched({ cuda }) {
  * @param {Pick<Libtorch, "version" | "cuda" | "cudaVersion">} libtorch - that it was built against
  * @returns {string} the package's name
  */
-export function layOut(path, version, built, { version: torch, cuda, cudaVersion }) {
+export function layOut(path, version, built, libtorch) {
+  const { version: torch, cuda, cudaVersion } = libtorch;
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true });
   const info = readBuildInfo(built);
@@ -70,10 +84,9 @@ export function layOut(path, version, built, { version: torch, cuda, cudaVersion
     torch: { version: torch, configFolder: "", source: "", cuda, ...(cudaVersion && { cudaVersion }) },
     platform: `${process.platform}-${process.arch}`,
   });
-  const kind = cuda ? `-cuda${cudaVersion?.split(".")[0]}` : "";
   const { license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const manifest = {
-    name: `@troupe/native-${process.platform}-${process.arch}-torch${minorOf(torch)}${kind}`,
+    name: `@troupe/native-${process.platform}-${process.arch}-torch${kindOf(libtorch)}`,
     version,
     description: `Troupe's addon for libtorch ${minorOf(torch)}${cuda ? ` with CUDA ${cudaVersion}` : ""}`,
     license,
@@ -88,16 +101,26 @@ export function layOut(path, version, built, { version: torch, cuda, cudaVersion
 }
 
 /**
+ * Checks what an addon asks of the system's libraries.
  * @param {string} addon
- * @throws {SetupError} if it asks for more of the system than libtorch's wheels do
+ * @returns {string} the version of glibc that it needs
+ * @throws {SetupError} if it asks for more than libtorch's wheels do
  */
-function checkSymbols(addon) {
+export function checkSymbols(addon) {
   const { ok, stdout, tail } = ask("objdump", ["-T", addon]);
   if (!ok) throw new SetupError({ where: "release", expected: "objdump to run", got: tail });
-  const tooNew = [...stdout.matchAll(/\((GLIBC|GLIBCXX|CXXABI)_([\d.]+)\)\s+(\S+)/g)]
-    .filter(([, kind, version]) => isNewer(version ?? "", newest[/** @type {keyof typeof newest} */ (kind)]))
-    .map(([, kind, version, symbol]) => `${symbol} of ${kind} ${version}`);
-  if (tooNew.length === 0) return;
+  const needed = [...stdout.matchAll(/\((GLIBC|GLIBCXX|CXXABI)_([\d.]+)\)\s+(\S+)/g)].map(
+    ([, kind = "", version = "", symbol]) => ({
+      kind: /** @type {keyof typeof newest} */ (kind),
+      version,
+      symbol,
+    }),
+  );
+  const tooNew = needed
+    .filter(({ kind, version }) => isNewer(version, newest[kind]))
+    .map(({ kind, version, symbol }) => `${symbol} of ${kind} ${version}`);
+  const versions = needed.flatMap(({ kind, version }) => (kind === "GLIBC" ? [version] : []));
+  if (tooNew.length === 0) return versions.reduce((one, other) => (isNewer(other, one) ? other : one), "0");
   throw new SetupError({
     where: "release",
     expected: `an addon for glibc ${newest.GLIBC}`,

@@ -47,9 +47,15 @@ export function chooseAddon({ fitting, others } = prebuiltAddons(), env = proces
   }
   const looks = [...lookForLibtorch(env)];
   const found = looks.flatMap(({ libtorch }) => (libtorch === undefined ? [] : [libtorch]));
+  // Without a GPU, the one for the CPU: it loads nothing of CUDA.
+  const wantsCuda = hasGpu();
+  const bestFirst = fitting.toSorted(({ info: one }, { info: other }) => {
+    if (one.torch.cuda === other.torch.cuda) return 0;
+    return one.torch.cuda === wantsCuda ? -1 : 1;
+  });
   for (const libtorch of found) {
-    const prebuilt = fitting.find((each) => fits(each.info, libtorch));
-    const why = `torch ${libtorch.version} of ${libtorch.source} is the first of its version`;
+    const prebuilt = bestFirst.find((each) => fits(each.info, libtorch));
+    const why = `torch ${libtorch.version} of ${libtorch.source} is the first that an addon fits`;
     if (prebuilt !== undefined) return { way: "prebuilt", prebuilt, libtorch, why };
   }
   const versions = found.map(
@@ -143,8 +149,6 @@ function prebuiltAddons() {
     else if (info.sourceHash !== hash) others.push(`${name} is of other sources`);
     else fitting.push({ name, folder, info });
   }
-  // With a GPU its own addon is preferred.
-  fitting.sort((one, other) => Number(other.info.torch.cuda) - Number(one.info.torch.cuda));
   return { fitting, others };
 }
 

@@ -32,6 +32,10 @@ export default defineActor<protocol.CheckpointerProtocol, protocol.CheckpointerI
         name: ({ step, named }) => checkpointer.name(step, named),
         mark: () => checkpointer.mark(),
         readStored: (asked) => checkpoints.readForOthers(asked),
+        hold: (weights) => {
+          kept.replace(...heldState(weights));
+          return {};
+        },
         kept: () => ({ state: kept.state }),
         restore: (request) => ({ values: kept.restore(request) }),
       },

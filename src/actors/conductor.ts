@@ -1,5 +1,6 @@
 import type { GroupPlan } from "../compute/collectives/index.ts";
 import { StepCounter } from "../compute/parallel/index.ts";
+import type { Tensor } from "../compute/tensor/index.ts";
 import { TroupeError } from "../errors/index.ts";
 import type { EndReason, TroupeEventBody } from "../job/events/index.ts";
 import type { TrainerState } from "../library/checkpoint/index.ts";
@@ -34,6 +35,7 @@ import type {
   BatchRequest,
   CheckpointerProtocol,
   DeclaredModel,
+  HeldWeights,
   InitialState,
   Joined,
   LoopLeft,
@@ -62,10 +64,12 @@ export interface ConductorOptions {
   readonly stateAt: (step: number) => TrainerState;
   readonly emit: (event: TroupeEventBody) => void;
   readonly listener: RunListener;
-  /** Called before the first step, once nothing can refuse the run any more. */
-  readonly onPrepared: () => Promise<void>;
+  /** Called before the first step, once nothing can refuse the run any more. @param joinedAtMs - when all had declared the model */
+  readonly onPrepared: (joinedAtMs: number) => Promise<void>;
   /** Finds the state in a folder that a script loads. @throws {TroupeError} if it is not the model's */
   readonly load: (folder: string) => Promise<InitialState>;
+  /** Has the checkpointer keep weights in memory, and later incarnations of it too; ownership passes. */
+  readonly hold: (weights: HeldWeights<Tensor>) => Promise<InitialState>;
   /** Whether an error is that of a program, the data or an option of a call: not of a lost actor, or a slow one. */
   readonly isOfCode: (error: unknown) => boolean;
   /** Memory of all processes of the run, in bytes. */
@@ -79,10 +83,6 @@ const STEPS_AHEAD = 3;
 
 /** The longest time of a timer, over three weeks. A question that has waited for that long is asked again. */
 const FOR_EVER_MS = 2 ** 31 - 1;
-
-/** Advice for a job whose labels do not count alike. */
-const WEIGH =
-  "add to the job weigh: ({ labels }) => labels.ne(-100).sum().item(), with the name of your labels";
 
 /**
  * Owns the step clock of a run: grants steps to the ranks, a few ahead, and reports their results in order. Work between two
@@ -140,12 +140,12 @@ export class Conductor {
    */
   async lead(): Promise<RunResult> {
     try {
-      this.#models = await this.#prepare();
+      const joinedAtMs = await this.#prepare();
       this.#saving = await this.#newSaving();
       const { calls } = this.#options;
       // Calls that come once the model is there follow its state.
       const reader = calls?.read(this.#options.plan.initial.step);
-      await this.#options.onPrepared();
+      await this.#options.onPrepared(joinedAtMs);
       // Programs of a live model save nothing: its script does.
       for (const rank of calls === undefined ? this.#group.ranks.keys() : [])
         this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
@@ -184,20 +184,22 @@ export class Conductor {
     this.#saving?.end();
   }
 
-  async #prepare(): Promise<readonly DeclaredModel[]> {
+  /** @returns when all had declared the model */
+  async #prepare(): Promise<number> {
     const { plan, checkpointer } = this.#options;
     const { ranks, shards } = this.#group;
     checkpointer?.tell("begin", { generation: plan.generation });
     const joined = await this.#all.ask("shards", "join", { peers: shards, ranks });
     const groups = rendezvousOf(joined, plan.groups);
     const known = { ...plan, groups };
-    const models = await this.#all.ask("ranks", "declare", { plan: known, peers: ranks });
-    checkAlike(models);
+    this.#models = await this.#all.ask("ranks", "declare", { plan: known, peers: ranks });
+    checkAlike(this.#models);
+    const joinedAtMs = performance.now();
     await this.#all.ask("ranks", "prepare", {});
     await this.#all.tell("ranks", "train", { isLive: this.#options.calls !== undefined });
     // `train` goes by the hosts' relays; `wanted`, which goes straight to the rank, would overtake it.
     await this.#all.ask("ranks", "ready", {});
-    return models;
+    return joinedAtMs;
   }
 
   /** @returns the number of the last step made: fewer than planned if the run is asked to end */
@@ -281,6 +283,14 @@ export class Conductor {
         this.#openRequests(requests);
       },
       evaluate: (step, onLoss) => this.#evaluate(step, onLoss),
+      take: async (weights) => {
+        const step = this.#granted;
+        const initial = await this.#options.hold({ ...weights, step: step + 1 });
+        await this.#all.ask("shards", "take", { step, initial });
+        this.#granted = step + 1;
+        this.#reviewedSteps.reach(step + 1);
+        this.#options.listener.saved({ step: step + 1, path: undefined });
+      },
       update: async (requests, ask, onUpdated) => {
         const step = this.#granted;
         const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, false));
@@ -553,32 +563,8 @@ export class Conductor {
       throw error;
     }
     this.#reviewedSteps.reach(step);
-    this.#warnOfUneven(step, done.ranks);
-    this.#tellPrograms(step, done.ranks);
+    this.#options.control.notices.review(step, done.ranks, this.#options.emit);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
-  }
-
-  #warnOfUneven(step: number, ranks: readonly RankStepped[]): void {
-    const { control, emit } = this.#options;
-    const numCounted = ranks.flatMap((rank) => rank.numCounted ?? []);
-    if (control.isUnevenReported || new Set(numCounted).size < 2) return;
-    control.isUnevenReported = true;
-    emit({ kind: "losses.unweighed", step, numCounted, advice: WEIGH });
-  }
-
-  #tellPrograms(step: number, ranks: readonly RankStepped[]): void {
-    const { control, emit } = this.#options;
-    for (const program of ranks.flatMap((rank) => rank.programs ?? [])) {
-      const { block, ...text } = program;
-      const key = JSON.stringify(text);
-      if (!control.recorded.has(key)) emit({ kind: "block.recorded", step, ...program });
-      control.recorded.add(key);
-    }
-    for (const { block, reason, line } of ranks.flatMap((rank) => rank.unrecorded ?? [])) {
-      if (control.unrecorded.has(reason)) continue;
-      control.unrecorded.add(reason);
-      emit({ kind: "block.unrecorded", step, block, reason, ...(line !== undefined && { line }) });
-    }
   }
 
   /** @param onLoss - called with the loss of each split */

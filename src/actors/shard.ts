@@ -31,7 +31,7 @@ export default defineActor<ShardProtocol, ShardInit>({
   // biome-ignore format: a list
   concurrent: [
     "prepare", "begin", "agree", "frozen", "scored", "gather", "release", "pin", "unpin", "reduce", "share",
-    "finish", "snapshot", "relay",
+    "finish", "take", "snapshot", "relay",
   ],
   async start(context, init) {
     const member = new ShardMember(context, init);
@@ -58,6 +58,10 @@ export default defineActor<ShardProtocol, ShardInit>({
         contribute: (value) => member.groups.contributed(value),
         share: (message) => member.share(message),
         finish: ({ step }) => member.shard.finish(step),
+        take: async ({ step, initial }) => {
+          await member.shard.take(step, initial);
+          return {};
+        },
         snapshot: ({ step, checkpointer }) => member.shard.snapshot(step, checkpointer),
         noted: () => ({}),
         left: ({ step }) => member.shard.left(step),

@@ -153,7 +153,8 @@ export const errorTable = {
   FRAME_INVALID: "another process sent a frame that no process of this system sends",
   KIND_UNKNOWN: "an actor has no handler for this kind of message",
   HOST_LOST: "another host is down, or the network to it is cut",
-  HOST_MISSING: "some hosts of a run did not join within the deadline",
+  HOST_MISSING:
+    "some hosts of a run did not join within the deadline, or an actor is to live on one that the run does not have",
   HOST_REFUSED: "a host tried to join a run that it does not belong to, or its place there is taken",
   MESSAGE_UNROUTED: "a message lacks the field by which its pool chooses an actor",
   MESSAGE_UNSENDABLE: "a message holds a value that cannot be copied to another actor",

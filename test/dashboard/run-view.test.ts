@@ -55,7 +55,7 @@ describe("RunView", () => {
     const view = viewOf(begun(), ...[1, 2, 3, 4, 5].map((step) => stepped(step)));
     view.apply(stamped(samples["actor.failed"]));
     expect(view.whole().run?.state).toBe("restarting");
-    view.apply(stamped({ kind: "run.restored", step: 2, from: "memory" }));
+    view.apply(stamped({ ...samples["run.restored"], step: 2 }));
     expect(view.whole()).toMatchObject({
       run: { step: 2, numRestarts: 1 },
       steps: { columns: { step: [1, 2] } },
@@ -114,7 +114,7 @@ describe("RunView", () => {
     const view = viewOf(begun(), held(0, 10, 1), held(1, 10, 2), held(0, 20, 4), held(1, 20, 8));
     expect(view.whole().memory?.columns).toEqual({ step: [10, 20], parameters: [3, 12] });
     // A step that is made again is measured again.
-    view.apply(stamped({ kind: "run.restored", step: 12, from: "memory" }));
+    view.apply(stamped({ ...samples["run.restored"], step: 12 }));
     for (const rank of [0, 1]) view.apply(held(rank, 20, 16));
     expect(view.whole().memory?.columns).toEqual({ step: [10, 20], parameters: [3, 32] });
   });

@@ -46,6 +46,18 @@ describe("training on the pretend device has the CPU's bits", () => {
     expect(outcome).toSatisfy(holds);
   });
 
+  // Programs there have the streams, events and poison of single operators; `npm run matrix -- --graph exact --device sim` tries all.
+  it.each([
+    ["zero 3", "dropout", "accumulate 2", "amp-bf16"],
+    ["pp 2 × 2", "zero 1", "recompute", "offload half"],
+    ["own loop", "fp16", "processes"],
+  ])("with blocks as programs, %s and %s and more", async (...names) => {
+    const outcome = await spread.try(named(...names, "graph exact"));
+    expect(outcome.failure).toBeUndefined();
+    expect(outcome.unrecorded).toEqual([]);
+    expect(outcome).toSatisfy(holds);
+  });
+
   it("and its scores, whichever devices the ranks that predict are on", async () => {
     const job = new URL("../fixtures/jobs/classifier.ts", import.meta.url);
     const scoresOf = async (options: RuntimeOptions, config: Readonly<Record<string, unknown>> = {}) => {

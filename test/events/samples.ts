@@ -66,7 +66,14 @@ export const samples: Bodies = {
     blockedMs: 2.5,
   },
   "checkpoint.rejected": { kind: "checkpoint.rejected", path: "runs/gpt/step-000500", error },
-  "run.restored": { kind: "run.restored", step: 500, from: "memory" },
+  "run.restored": {
+    kind: "run.restored",
+    step: 500,
+    from: "memory",
+    startedMs: 80,
+    joinedMs: 150,
+    durationMs: 240,
+  },
   "run.resumed": {
     kind: "run.resumed",
     path: "runs/gpt/step-000500",
@@ -218,6 +225,7 @@ export const samples: Bodies = {
     updateMs: 2.5,
     dataMs: 0.1,
     residentBytes: 412e6,
+    blockCalls: { replayed: 24, recorded: 0, recordMs: 0 },
   },
   "subscriber.failed": { kind: "subscriber.failed", subscriber: "write(event) of sink Tracker", error },
   "rollouts.judged": {

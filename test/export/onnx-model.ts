@@ -39,7 +39,7 @@ export async function modelOf(folder: string): Promise<{ model: TaskModel; task:
   return { model, task };
 }
 
-/** A session of a file. Inputs that are not given are a past without positions. */
+/** A session of a file. Inputs that are not given are a past without positions, or false. */
 export class OnnxModel {
   readonly #session: Session;
 
@@ -58,8 +58,9 @@ export class OnnxModel {
       const shape = input.shape.map((size) =>
         typeof size === "number" ? size : size === "batch_size" ? batch : 0,
       );
-      const { values, shape: own } = given[input.name] ?? { values: [], shape };
-      return [input.name, new OnnxTensor(input.type, arrayOf(input.type, values), own)];
+      const values = input.type === "bool" ? [0] : [];
+      const { values: own, shape: ownShape } = given[input.name] ?? { values, shape };
+      return [input.name, new OnnxTensor(input.type, arrayOf(input.type, own), ownShape)];
     });
     const made = await this.#session.run(Object.fromEntries(feeds));
     return Object.fromEntries(
@@ -77,6 +78,7 @@ export class OnnxModel {
 
 function arrayOf(type: string, values: readonly number[]) {
   if (type === "int64") return BigInt64Array.from(values, BigInt);
+  if (type === "bool") return Uint8Array.from(values);
   if (type === "float16") {
     return scope(() =>
       tensor([...values])

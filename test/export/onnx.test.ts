@@ -87,6 +87,42 @@ describe.skipIf(folders.length === 0)("onnxruntime computes what the model compu
   });
 });
 
+const rowsOf = (rows: readonly (readonly number[])[]): Given => ({
+  values: rows.flat(),
+  shape: [rows.length, rows[0]?.length ?? 0],
+});
+
+/** Adds the likeliest token behind the last position of each row. */
+function append(texts: readonly number[][], { values, shape }: Given): void {
+  const [, length = 0, words = 0] = shape;
+  for (const [row, text] of texts.entries()) {
+    const begin = (row * length + length - 1) * words;
+    const next = values.slice(begin, begin + words);
+    text.push(next.indexOf(Math.max(...next)));
+  }
+}
+
+/** The keys and values that a file made, as it is given them again. */
+function presentOf(outputs: Outputs): Outputs {
+  const present = Object.entries(outputs).filter(([name]) => name.startsWith("present."));
+  return Object.fromEntries(
+    present.map(([name, value]) => [name.replace("present", "past_key_values"), value]),
+  );
+}
+
+/** Prompts of one length with their masks, padded on the left or the right. */
+function padded(prompts: readonly (readonly number[])[], side: "left" | "right") {
+  const longest = Math.max(...prompts.map(({ length }) => length));
+  const pad = (row: readonly number[]) => Array<number>(longest - row.length).fill(0);
+  const join = (row: readonly number[], rest: readonly number[]) =>
+    side === "left" ? [...rest, ...row] : [...row, ...rest];
+  const ones = (row: readonly number[]) => row.map(() => 1);
+  return {
+    rows: prompts.map((prompt) => join(prompt, pad(prompt))),
+    masks: prompts.map((prompt) => join(ones(prompt), pad(prompt))),
+  };
+}
+
 /** The likeliest next token of each row, step by step, by a file with a past: what transformers.js does. */
 async function written(
   folder: string,
@@ -94,50 +130,78 @@ async function written(
   numTokens: number,
 ): Promise<number[][]> {
   const model = await OnnxModel.open(join(folder, "onnx", "model.onnx"));
-  const longest = Math.max(...prompts.map(({ length }) => length));
-  const padded = prompts.map((prompt) => [...Array<number>(longest - prompt.length).fill(0), ...prompt]);
-  const masks = prompts.map(
-    (prompt) => padded[0]?.map((_, at) => Number(at >= longest - prompt.length)) ?? [],
-  );
+  const { rows, masks } = padded(prompts, "left");
   const texts = prompts.map((prompt) => [...prompt]);
-  let ids: number[][] = padded;
+  let ids: number[][] = rows;
   let past: Outputs = {};
-  const rowsOf = (rows: readonly (readonly number[])[]): Given => ({
-    values: rows.flat(),
-    shape: [rows.length, rows[0]?.length ?? 0],
-  });
   for (let step = 0; step < numTokens; step++) {
     const outputs = await model.run({ input_ids: rowsOf(ids), attention_mask: rowsOf(masks), ...past });
-    const { values, shape } = outputs.logits as Given;
-    const [, length = 0, words = 0] = shape;
-    ids = texts.map((text, row) => {
-      const begin = (row * length + length - 1) * words;
-      const next = values.slice(begin, begin + words);
-      text.push(next.indexOf(Math.max(...next)));
-      return text.slice(-1);
-    });
+    append(texts, outputs.logits as Given);
+    ids = texts.map((text) => text.slice(-1));
     for (const mask of masks) mask.push(1);
-    const present = Object.entries(outputs).filter(([name]) => name.startsWith("present."));
-    past = Object.fromEntries(
-      present.map(([name, value]) => [name.replace("present", "past_key_values"), value]),
-    );
+    past = presentOf(outputs);
   }
   return texts;
 }
 
+/** The same by an encoder and a decoder, which reads the encoder's states at its first call alone: later they are no numbers. */
+async function translated(
+  folder: string,
+  prompts: readonly (readonly number[])[],
+  { start, numTokens }: { readonly start: number; readonly numTokens: number },
+): Promise<number[][]> {
+  const open = (name: string) => OnnxModel.open(join(folder, "onnx", `${name}.onnx`));
+  const [encoder, decoder] = await Promise.all([open("encoder_model"), open("decoder_model_merged")]);
+  const { rows, masks } = padded(prompts, "right");
+  const mask = rowsOf(masks);
+  const { last_hidden_state: states } = await encoder.run({ input_ids: rowsOf(rows), attention_mask: mask });
+  const { values, shape } = states as Given;
+  const none: Given = { shape, values: values.map(() => Number.NaN) };
+  const texts = prompts.map(() => [start]);
+  let past: Outputs = {};
+  for (let step = 0; step < numTokens; step++) {
+    const outputs = await decoder.run({
+      input_ids: rowsOf(texts.map((text) => text.slice(-1))),
+      encoder_attention_mask: mask,
+      encoder_hidden_states: step === 0 ? (states as Given) : none,
+      use_cache_branch: { values: [Number(step > 0)], shape: [1] },
+      ...past,
+    });
+    append(texts, outputs.logits as Given);
+    past = presentOf(outputs);
+  }
+  return texts;
+}
+
+/** A hundred prompts of unequal length. */
+const promptsOf = (words: number) =>
+  Array.from({ length: 100 }, (_, row) =>
+    Array.from({ length: 1 + (row % 9) }, (__, at) => (row * 17 + at * 29 + 3) % words),
+  );
+
 describe.skipIf(folders.length === 0)("onnxruntime writes the tokens that generate writes", () => {
   const writers = folders.filter((path) => /gpt2$|gpt2-padded|llama$|gpt-neox|gpt-j|opt$/.test(path));
+  const translators = folders.filter((path) => /\/(t5|bart)$/.test(path));
+  const options = { maxNewTokens: 8, temperature: 0, stopTokens: [], padToken: 0 };
+
   it.each(writers)("for 100 prompts of %s", async (path) => {
     const target = join(place, `${basename(path)}-greedy`);
     await exportModel(path, target, { to: "onnx" });
     const { model } = await modelOf(path);
-    const words = Number(model.configJson.vocab_size);
-    const prompts = Array.from({ length: 100 }, (_, row) =>
-      Array.from({ length: 1 + (row % 9) }, (__, at) => (row * 17 + at * 29 + 3) % words),
-    );
-    const options = { maxNewTokens: 8, temperature: 0, stopTokens: [], padToken: 0 };
+    const prompts = promptsOf(Number(model.configJson.vocab_size));
     const expected = generate(model as unknown as GenerativeModel, prompts, options);
     expect(await written(target, prompts, 8)).toEqual(expected);
+    nn.dematerialize(model);
+  });
+
+  it.each(translators)("for 100 prompts of %s, the states' keys made once", async (path) => {
+    const target = join(place, `${basename(path)}-greedy`);
+    await exportModel(path, target, { to: "onnx" });
+    const { model } = await modelOf(path);
+    const prompts = promptsOf(Number(model.configJson.vocab_size));
+    const expected = generate(model as unknown as GenerativeModel, prompts, options);
+    const start = Number(model.configJson.decoder_start_token_id);
+    expect(await translated(target, prompts, { start, numTokens: 8 })).toEqual(expected);
     nn.dematerialize(model);
   });
 });

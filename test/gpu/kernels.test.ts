@@ -67,6 +67,33 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       },
     );
 
+    it.each([[[7, 65]], [[4, 5, 64]], [[many(1000), 768]], [[3, 5000]], [[0, 8]]])(
+      "add rows of %j in the pass that normalises them, to the bits of two",
+      (shape) => {
+        const [x, residual] = [leaf(shape, 1, dtype), leaf(shape, 2, dtype)];
+        const [weight, bias] = [leaf(shape.slice(-1), 3, "float32"), leaf(shape.slice(-1), 4, "float32")];
+        const sum = x.detach().add(residual.detach());
+        withKernels(() => {
+          const [one, other, scale, shift] = [x, residual, weight, bias].map(onGpu) as [
+            Tensor,
+            Tensor,
+            Tensor,
+            Tensor,
+          ];
+          const layer = troupe.addLayerNorm(one, other, scale, shift, 1e-5);
+          const rms = troupe.addRmsNorm(one, other, scale, 1e-6);
+          expectLike(layer[0], sum, "bits", "sum before a layer norm");
+          expectLike(rms[0], sum, "bits", "sum before an RMS norm");
+          const [alone, rmsAlone] = [
+            troupe.layerNorm(layer[0].detach(), scale, shift, 1e-5),
+            troupe.rmsNorm(rms[0].detach(), scale, 1e-6),
+          ];
+          expectLike(layer[1], back(alone), "bits", "layer norm");
+          expectLike(rms[1], back(rmsAlone), "bits", "RMS norm");
+        });
+      },
+    );
+
     it("rotate heads that are cut from projections, to the bit", () => {
       for (const half of [5, 8]) {
         const x = normal([2, 7, 3, 16], 1, { dtype }).requiresGrad_();
@@ -255,6 +282,62 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
           0.3,
         );
       compare({ inputs, run, forward: 2 * near(dtype), backward: [8 * near(dtype)] });
+    });
+
+    it.each([
+      [{ heads: 4, groups: 2, width: 12, window: 0 }],
+      [{ heads: 3, groups: 3, width: 33, window: 5 }],
+    ])("attend to pages, and write what came to them, to the bit: %j", ({ heads, groups, width, window }) => {
+      // Three texts in six pages of two slabs, the first two of which share their beginning.
+      const table = tensor([0, 3, 4, 0, 5, -1, 1, -1, -1], { dtype: "int64", shape: [3, 3] });
+      const places = [12, 13, 14, 15, 16, 17, 9, 8, 0, 1].map((position, token) => [
+        token < 6 ? 0 : token < 8 ? 1 : 2,
+        position,
+      ]);
+      const [texts, positions] = [0, 1].map((of) =>
+        tensor(
+          places.map((place) => place[of] as number),
+          { dtype: "int64" },
+        ),
+      ) as [Tensor, Tensor];
+      const cut = (count: number, stream: number) =>
+        normal([1, places.length, count, width], stream, { dtype, std: 2 });
+      const slab = (stream: number, ...sizes: number[]) => normal([3, groups, ...sizes], stream, { dtype });
+      compare({
+        inputs: [
+          ...[cut(heads, 1), cut(groups, 2), cut(groups, 3), table, texts, positions],
+          ...[slab(4, width, 8), slab(5, width, 8), slab(6, 8, width), slab(7, 8, width)],
+        ],
+        run: (...given) => {
+          const [q, k, v] = given.slice(0, 3).map((x) => x.transpose(1, 2)) as [Tensor, Tensor, Tensor];
+          const [pages, ofText, at] = given.slice(3, 6) as [Tensor, Tensor, Tensor];
+          const slabs = given.slice(6).map((x) => x.mul(1));
+          const [keys, values] = [slabs.slice(0, 2), slabs.slice(2)];
+          const attended = troupe.pagedAttention_(
+            ...([q, k, v, keys, values, pages, ofText, at, window, 0.3] as const),
+          );
+          return [attended, ...slabs];
+        },
+        forward: "bits",
+      });
+    });
+
+    it("draw the tokens that the host draws", () => {
+      for (const numClasses of [1, 7, 1000, hasGpu ? 50_257 : 2500]) {
+        const logits = normal([5, numClasses], 1, { dtype, std: 3 });
+        for (const [temperature, topK, topP] of [
+          [0, 0, 1],
+          [1, 0, 1],
+          [0.7, 3, 1],
+          [1.3, 0, 0.8],
+          [1, 40, 0.95],
+        ] as const)
+          compare({
+            inputs: [logits, tensor([0, 0.25, 0.5, 0.9, 0.999])],
+            run: (x, uniforms) => troupe.drawTokens(x, uniforms, temperature, topK, topP),
+            forward: "bits",
+          });
+      }
     });
 
     it("kernels find infinities and NaN at any place", () => {

@@ -28,4 +28,12 @@ describe.skipIf(!hasGpu)("training on one GPU", () => {
     const four = await losses({ ranks: 4, device: "cuda:0" });
     expect(await losses({ ranks: 4, zero: 3, device: "cuda:0" })).toEqual(four);
   });
+
+  it.each(["fp32", "bf16", "amp-bf16"] as const)(
+    "gives the same losses with blocks as programs, %s",
+    async (precision) => {
+      const options = { ranks: 2, zero: 3, device: "cuda:0", precision, steps: 6 } as const;
+      expect(await losses({ ...options, graph: "exact" })).toEqual(await losses(options));
+    },
+  );
 });

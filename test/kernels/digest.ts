@@ -130,6 +130,30 @@ for (const dtype of floatTypes) {
     const coefficients = normal([3, rows], 6);
     ops.troupe.vocabularyGradient_(logits, logsumexp, targets, 0, coefficients, classes);
     digest(`vocabulary ${dtype} ${rows}x${dim}`, [statistics, logits]);
+    const uniforms = normal([rows], 14).mul(0.1).add(0.5).clamp(0, 0.999);
+    digest(
+      `draw_tokens ${dtype} ${rows}x${dim}`,
+      (
+        [
+          [1, 0, 1],
+          [0.8, 5, 1],
+          [1, 0, 0.7],
+        ] as const
+      ).map(([temperature, topK, topP]) =>
+        ops.troupe.drawTokens(x.detach(), uniforms, temperature, topK, topP),
+      ),
+    );
+    const integers = (values: number[]) => tensor(BigInt64Array.from(values, BigInt));
+    const numbers = Array.from({ length: rows }, (_, row) => row);
+    const [pages, width] = [Math.ceil(rows / 8), Math.min(dim, 33)];
+    const heads = x.detach().narrow(1, 0, width).view([1, 1, rows, width]);
+    const slabs = [empty([pages, 1, width, 8], { dtype }), empty([pages, 1, 8, width], { dtype })] as const;
+    const attended = ops.troupe.pagedAttention_(
+      ...([heads, heads, heads, [slabs[0].fill_(0)], [slabs[1].fill_(0)]] as const),
+      integers(numbers.slice(0, pages).reverse()).view([1, pages]),
+      ...([integers(numbers.map(() => 0)), integers(numbers), 7, 0.3] as const),
+    );
+    digest(`paged_attention ${dtype} ${rows}x${dim}`, [attended, ...slabs]);
   }
 }
 for (const numel of [0, 1, 17, 1023, 5003]) {

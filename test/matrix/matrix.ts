@@ -12,6 +12,10 @@ export interface Outcome {
   readonly toleranceNats: number;
   /** Why blocks were issued one operator at a time though they were to be programs. */
   readonly unrecorded: readonly string[];
+  /** Calls of blocks that were replayed as programs. */
+  readonly numReplayed: number;
+  /** Calls that were recorded in the last step. */
+  readonly numRecordedLast: number;
   /** Why the run failed, if it did. */
   readonly failure: string | undefined;
 }
@@ -60,6 +64,11 @@ export class Matrix {
       const [options, config] = spread(on);
       const { losses, events } = await toldBy(this.#workspace, { ...options, ...this.#on }, config, job);
       const unrecorded = events.flatMap((event) => (event.kind === "block.unrecorded" ? [event.reason] : []));
+      const calls = events.flatMap((event) =>
+        event.kind === "step.finished" && event.blockCalls !== undefined ? [event.blockCalls] : [],
+      );
+      const numReplayed = calls.reduce((sum, { replayed }) => sum + replayed, 0);
+      const numRecordedLast = calls.at(-1)?.recorded ?? 0;
       const without = await this.#compared(spread(on.filter(({ changes }) => changes !== "nothing")));
       const oneRank = await this.#compared(alone(on));
       const differences = losses.map((loss, step) => Math.abs(loss - (oneRank[step] ?? Number.NaN)));
@@ -69,11 +78,22 @@ export class Matrix {
         deviationNats: Math.max(...differences),
         toleranceNats,
         unrecorded,
+        numReplayed,
+        numRecordedLast,
         failure: undefined,
       };
     } catch (error) {
       const failure = (error as Error).message;
-      return { names, sameBits: false, deviationNats: Number.NaN, toleranceNats, unrecorded: [], failure };
+      return {
+        names,
+        sameBits: false,
+        deviationNats: Number.NaN,
+        toleranceNats,
+        unrecorded: [],
+        numReplayed: 0,
+        numRecordedLast: 0,
+        failure,
+      };
     }
   }
 

@@ -20,6 +20,7 @@ export const memoryColumns: readonly MemoryColumn[] = [
   { name: "fp32", options: {}, layout: {}, precision: "fp32" },
   { name: "bf16", options: { precision: "bf16" }, layout: {}, precision: "bf16" },
   { name: "amp", options: { precision: "amp-bf16" }, layout: {}, precision: "amp" },
+  { name: "graph exact", options: { graph: "exact" }, layout: {}, precision: "fp32" },
   { name: "tp 2", options: { ranks: 2, tp: 2 }, layout: { ranks: 2, tp: 2 }, precision: "fp32" },
   {
     name: "pp 2",

@@ -70,6 +70,9 @@ const combinations = all.filter((on) => device === "cpu" || on.every(({ isOfHost
 const width = 2 + Math.max(...combinations.map((on) => on.map(({ name }) => name).join(" + ").length));
 let numBroken = 0;
 let numTried = 0;
+/** Combinations whose blocks were programs, and those that still recorded in their last step. */
+let numReplaying = 0;
+let numUnsteady = 0;
 // Neighbours are compared with the same runs: each part is a stretch.
 const placeOf = (boundary: number) => Math.floor((combinations.length * boundary) / parts);
 for (let index = placeOf(part - 1); index < placeOf(part); index += 1) {
@@ -77,18 +80,28 @@ for (let index = placeOf(part - 1); index < placeOf(part); index += 1) {
   numTried += 1;
   const outcome = await matrix.try(on);
   if (!holds(outcome)) numBroken += 1;
+  if (outcome.numReplayed > 0) numReplaying += 1;
+  if (outcome.numRecordedLast > 0) numUnsteady += 1;
   const place = `${index + 1}/${combinations.length}`.padStart(8);
   process.stdout.write(`${place}  ${outcome.names.join(" + ").padEnd(width)}${describe(outcome)}\n`);
 }
 process.stdout.write(`${numTried - numBroken} of ${numTried} combinations hold\n`);
+if (graph === "exact")
+  process.stdout.write(
+    `${numReplaying} of them replayed blocks as programs; ${numUnsteady} still recorded in their last step\n`,
+  );
 process.exitCode = numBroken === 0 && numTried > 0 ? 0 : 1;
 
-function describe({ failure, sameBits, deviationNats, toleranceNats, unrecorded }: Outcome): string {
+function describe(outcome: Outcome): string {
+  const { failure, sameBits, deviationNats, toleranceNats, unrecorded, numReplayed, numRecordedLast } =
+    outcome;
   if (failure !== undefined) return `FAILED: ${failure}`;
   const bits = sameBits ? "same bits" : "OTHER BITS";
   const far = deviationNats <= toleranceNats ? "" : `  TOO FAR: ${toleranceNats} allowed`;
+  const unsteady = numRecordedLast === 0 ? "" : `, ${numRecordedLast} recorded in the last step`;
+  const replays = graph === "exact" ? `  ${numReplayed} calls replayed${unsteady}` : "";
   const singly = unrecorded.length === 0 ? "" : `  issued singly: ${unrecorded.join("; ")}`;
-  return `${bits}  ${deviationNats.toExponential(1)} nats from one rank${far}${singly}`;
+  return `${bits}  ${deviationNats.toExponential(1)} nats from one rank${far}${replays}${singly}`;
 }
 
 async function trainFamilies(only: string | undefined): Promise<void> {

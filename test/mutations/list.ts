@@ -19,6 +19,8 @@ const behindNccl =
   "are reduced, gathered and sent behind what each rank has computed, and read behind the result";
 const hostOptimizer = "has them with its optimizer on the host, however late the device is";
 const simTraining = "test/devices/sim-training.test.ts";
+const simPrograms = "test/devices/sim-programs.test.ts";
+const replayedLate = "is replayed late, whatever the schedule, to the CPU's bits, and waits for nothing";
 const activations = "test/offload/host-activations.test.ts";
 const comeBack =
   "come back as they were, whatever uses their device's memory meanwhile, and are waited for by nobody";
@@ -89,6 +91,20 @@ export const mutations: readonly Mutation[] = [
         "whose parameters hold themselves or each other, however many, is refused by one sentence",
       ),
     ],
+  },
+  {
+    name: "a replayed gradient on the pretend device asks the tensor, not the recording",
+    file: "native/devices/sim/graphs.cc",
+    from: "wanted.push_back(wants_gradient({input}));",
+    to: "wanted.push_back(input.requires_grad());",
+    caughtBy: [by(simPrograms, replayedLate)],
+  },
+  {
+    name: "a chain on the pretend device runs before its turn",
+    file: "native/devices/sim/chains.cc",
+    from: "            [chain, from = std::move(from), to = std::move(to)] { run_chain(*chain, from, to); });",
+    to: "            [] {});\n  run_chain(*chain, from, to);",
+    caughtBy: [by(simPrograms, replayedLate)],
   },
   {
     name: "a fence stands nowhere",

@@ -14,7 +14,7 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const thisTree = fileURLToPath(new URL("../..", import.meta.url));
 const execute = promisify(execFile);
 
 /** How a program ended. */
@@ -25,34 +25,40 @@ export interface Ended {
 }
 
 /**
- * The package as `npm pack` makes it of a copy of this tree, installed by npm in a folder of its own; `remove` removes it.
+ * The package as `npm pack` makes it of a copy of a tree, installed by npm in a folder of its own; `remove` removes it.
  */
 export class InstalledPackage {
   /** Everything of it. */
   readonly folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   /** Its user's project. Paths of people have spaces in them. */
   readonly project = join(this.folder, "my project");
-  /** The copy of this tree that is packed. */
+  /** The copy of the tree that is packed. */
   readonly tree = join(this.folder, "tree");
   /** Where npm has put it. */
   readonly home = join(this.project, "node_modules", "troupe");
   /** Every file of it, and how large it is to be fetched. */
   files: readonly string[] = [];
   sizeBytes = 0;
+  readonly #root: string;
+
+  /** @param root - of the tree */
+  constructor(root = thisTree) {
+    this.#root = root;
+  }
 
   /** Without a registry: what the package depends on lies there already, as `npm ci` has brought it here. */
   async install(): Promise<void> {
     const archive = await this.pack();
     mkdirSync(this.project);
     writeFileSync(join(this.project, "package.json"), '{ "private": true, "type": "module" }\n');
-    for (const path of productionPackages())
-      cpSync(join(root, path), join(this.project, path), { recursive: true });
+    for (const path of productionPackages(this.#root))
+      cpSync(join(this.#root, path), join(this.project, path), { recursive: true });
     const offline = ["--offline", "--ignore-scripts", "--cache", join(this.folder, "cache")];
     const { code, err } = await this.run("npm", ["install", ...offline, archive]);
     if (code !== 0) throw new Error(err);
   }
 
-  /** Packs a copy of this tree; returns the path of the archive. */
+  /** Packs a copy of the tree; returns the path of the archive. */
   async pack(): Promise<string> {
     this.#copyTree();
     const { tree } = this;
@@ -64,9 +70,9 @@ export class InstalledPackage {
     return join(tree, filename);
   }
 
-  /** Puts the addon of this tree where the package's first use would build it, which takes minutes. */
+  /** Puts the addon of the tree where the package's first use would build it, which takes minutes. */
   placeAddon(): void {
-    const addon = process.env.TROUPE_ADDON ?? join(root, "build", "troupe.node");
+    const addon = process.env.TROUPE_ADDON ?? join(this.#root, "build", "troupe.node");
     mkdirSync(join(this.home, "build"), { recursive: true });
     cpSync(addon, join(this.home, "build", "troupe.node"));
   }
@@ -101,6 +107,7 @@ export class InstalledPackage {
 
   #copyTree(): void {
     const { tree } = this;
+    const root = this.#root;
     mkdirSync(tree);
     const { files: packed } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     const needed = [
@@ -120,7 +127,7 @@ export class InstalledPackage {
 }
 
 /** The packages that `npm install` of this one installs, by their paths in node_modules. */
-export function productionPackages(): string[] {
+export function productionPackages(root = thisTree): string[] {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
     packages: Readonly<Record<string, { dev?: boolean; devOptional?: boolean; peer?: boolean }>>;
   };

@@ -89,7 +89,7 @@ describe("the package", () => {
     const kinds = [
       "dist/entries/index.js",
       "dist/entries/index.d.ts",
-      "dist/joined-product.js.map",
+      "dist/joined-jobs.js.map",
       "native/CMakeLists.txt",
       "LICENSE",
     ];
@@ -104,7 +104,7 @@ describe("the package", () => {
     expect(installed.files.filter((path) => /^dist\/.*(?<!\.d)\.ts$/.test(path))).toEqual([]);
     expect(installed.sizeBytes).toBeLessThan(3.5e6);
     const { sources, sourcesContent } = JSON.parse(
-      readFileSync(join(installed.home, "dist/joined-product.js.map"), "utf8"),
+      readFileSync(join(installed.home, "dist/joined-jobs.js.map"), "utf8"),
     );
     const runtime = "actors/trainer/runtime.ts";
     expect(sourcesContent[sources.indexOf(`../src/${runtime}`)]).toBe(read(`src/${runtime}`));

@@ -16,7 +16,17 @@ import {
   type RecordedProgram,
   type Unrecorded,
 } from "../../src/compute/parallel/index.ts";
-import { arange, full, scope, type Tensor, tensor, zeros } from "../../src/compute/tensor/index.ts";
+import {
+  arange,
+  type Device,
+  full,
+  onDevice,
+  ops,
+  scope,
+  type Tensor,
+  tensor,
+  zeros,
+} from "../../src/compute/tensor/index.ts";
 import { readyEngine } from "./ready-engine.ts";
 
 const width = 8;
@@ -64,10 +74,19 @@ interface Choices {
   /** Rows of each step's batch. */
   readonly rows?: readonly number[];
   readonly microBatches?: number;
+  /** Where it computes. Default: the host. */
+  readonly device?: Device;
   readonly onStep?: (step: number, model: Module) => void;
 }
 
 function train(
+  layers: () => (Module & { forward(x: Tensor, mask?: Tensor): Tensor })[],
+  choices: Choices,
+): Steps {
+  return onDevice(choices.device ?? "cpu", () => trainHere(layers, choices));
+}
+
+function trainHere(
   layers: () => (Module & { forward(x: Tensor, mask?: Tensor): Tensor })[],
   choices: Choices,
 ): Steps {
@@ -120,24 +139,35 @@ function train(
 
 const twoLayers = () => [new Layer(), new Layer()];
 
+/** Ways of training that are compared. */
+const ways: readonly (readonly [string, Omit<Choices, "programs" | "device">])[] = [
+  ["forward and backward", {}],
+  ["recomputed blocks", { recompute: true }],
+  ["several micro-batches under way", { microBatches: 3 }],
+  ["recomputed blocks of several micro-batches", { recompute: true, microBatches: 2 }],
+  ["batches of other sizes", { rows: [3, 3, 3, 5, 5, 5, 3, 5, 2, 3] }],
+  [
+    "a setting that changes",
+    {
+      onStep: (step, model) => void (step % 2 === 0 ? model.train() : model.eval()),
+      rows: Array(10).fill(3),
+    },
+  ],
+];
+
 describe("programs of blocks", () => {
-  it.each<[string, Omit<Choices, "programs">]>([
-    ["forward and backward", {}],
-    ["recomputed blocks", { recompute: true }],
-    ["several micro-batches under way", { microBatches: 3 }],
-    ["recomputed blocks of several micro-batches", { recompute: true, microBatches: 2 }],
-    ["batches of other sizes", { rows: [3, 3, 3, 5, 5, 5, 3, 5, 2, 3] }],
-    [
-      "a setting that changes",
-      {
-        onStep: (step, model) => void (step % 2 === 0 ? model.train() : model.eval()),
-        rows: Array(10).fill(3),
-      },
-    ],
-  ])("give the bits of single operators: %s", (_, choices) => {
+  it.each(ways)("give the bits of single operators: %s", (_, choices) => {
     const singly = train(twoLayers, { ...choices, programs: false });
     const replayed = train(twoLayers, { ...choices, programs: true });
     expect(replayed.unrecorded).toEqual([]);
+    expect(replayed.bits).toEqual(singly.bits);
+  });
+
+  it.each(ways)("give them on the pretend device: %s", (_, choices) => {
+    const singly = train(twoLayers, { ...choices, programs: false });
+    const replayed = train(twoLayers, { ...choices, programs: true, device: "sim:0" });
+    expect(replayed.unrecorded).toEqual([]);
+    expect(replayed.programs).not.toEqual([]);
     expect(replayed.bits).toEqual(singly.bits);
   });
 
@@ -164,6 +194,30 @@ describe("programs of blocks", () => {
     expect(operators.filter((line) => line.includes("arange"))).toEqual([]);
     expect(operators.filter((line) => line.includes("zeros"))).toHaveLength(1);
     expect(operators.join("\n")).toMatch(/= one pass of mul, add, sub, div\(/);
+    const pretended = train(layers, { programs: true, rows, device: "sim:0" });
+    expect(pretended.bits).toEqual(replayed.bits);
+    expect(JSON.stringify(pretended.programs).replaceAll("sim:0", "cpu")).toBe(
+      JSON.stringify(replayed.programs),
+    );
+  });
+
+  it("give the gradient of a bias that the block computes for its attention", () => {
+    class Attends extends Layer {
+      override forward(x: Tensor, mask?: Tensor): Tensor {
+        const heads = x.view([1, 1, ...x.shape]);
+        const rows = x.shape[0] ?? 0;
+        const bias = this.norm.weight.tensor.mul(2).narrow(0, 0, rows).view([1, 1, 1, rows]);
+        const y = ops.troupe.maskedAttention(heads, heads, heads, undefined, bias, true, 0, 0.3);
+        return super.forward(y.view(x.shape), mask);
+      }
+    }
+    const layers = () => [new Attends()];
+    const singly = train(layers, { programs: false });
+    for (const device of ["cpu", "sim:0"] as const) {
+      const replayed = train(layers, { programs: true, device });
+      expect(replayed.unrecorded).toEqual([]);
+      expect(replayed.bits).toEqual(singly.bits);
+    }
   });
 
   it("leaves a block alone that reads a value, and names its line", () => {

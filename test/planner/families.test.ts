@@ -47,4 +47,14 @@ describe("planMemory of any model", () => {
     });
     expect(Math.abs((rank?.peakBytes ?? 0) / peakBytes - 1)).toBeLessThan(0.05);
   });
+
+  it("holds for blocks that are replayed as programs", async () => {
+    const config = { ...data, batch: BATCH, family: "gpt-2", width: 64, layers: 4 };
+    const { peakBytes } = await peakOfRun(familyJob, { graph: "exact" }, config);
+    const job = await loadJob(String(familyJob));
+    using planned = await plannedJob(job, configure(job, config), () => [BATCH]);
+    const layout: Layout = { ...PLAIN_LAYOUT, batchSize: BATCH };
+    const [rank] = planMemory(factsOf(planned), layout, { precision: "fp32", residence: "process" });
+    expect(Math.abs((rank?.peakBytes ?? 0) / peakBytes - 1)).toBeLessThan(0.05);
+  });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { SupervisorOptions } from "../../src/runtime/index.ts";
 import type { LearnerProtocol } from "./actors/learner.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 
@@ -38,6 +39,18 @@ describe.each(["thread", "process"] as const)("a warm standby of an actor with p
     expect(await ref.ask("where", null, { deadlineMs })).toBe(loaders()[2]);
   });
 
+  test("is always there where the supervisor is to keep one, also for the next life", async () => {
+    const { supervisor, log, loaders } = await superviseLearner(placement, { warmStandby: true });
+    await until(() => loaders().length === 2);
+    const ref = supervisor.ref<LearnerProtocol>("learner");
+    for (let life = 1; life <= 2; life++) {
+      ref.tell("fail", null);
+      await log.until((event) => event.kind === "actor.restarted" && event.incarnation === life + 1);
+      expect(await ref.ask("where", null, { deadlineMs })).toBe(loaders()[life]);
+      await until(() => loaders().length === life + 2);
+    }
+  });
+
   test("ends with its system, also while it still loads", async () => {
     const { system, supervisor, loaders, running } = await superviseLearner(placement);
     supervisor.prepareStandby();
@@ -49,7 +62,10 @@ describe.each(["thread", "process"] as const)("a warm standby of an actor with p
 });
 
 /** One actor that may have a warm standby, and what is known of the threads and processes that are there for it. */
-async function superviseLearner(placement: "thread" | "process") {
+async function superviseLearner(
+  placement: "thread" | "process",
+  options: Pick<SupervisorOptions, "warmStandby"> = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, "loaded");
@@ -66,6 +82,7 @@ async function superviseLearner(placement: "thread" | "process") {
     name: "group",
     strategy: "one_for_one",
     children: [{ name: "learner", module, placement, standbyModules: [] }],
+    ...options,
   });
   const loaders = () => readFileSync(path, "utf8").trim().split("\n");
   const pids = () => loaders().map((line) => Number(line.split(" ")[0]));

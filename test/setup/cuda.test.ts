@@ -1,7 +1,7 @@
-// Tests of the code for CUDA that need no GPU: nvcc compiles it, and an addon with it links and loads. That its kernels
-// give the CPU's numbers is shown by npm run test:cuda-on-host.
+// Tests of the code for CUDA that need no GPU: nvcc compiles it, nvrtc the texts of programs, and an addon with it links and loads.
+// That its kernels give the CPU's numbers is shown by npm run test:cuda-on-host.
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -33,7 +33,8 @@ function libtorchOfCuda() {
   return undefined;
 }
 
-const libtorch = nvcc === undefined ? undefined : libtorchOfCuda();
+const ofCuda = libtorchOfCuda();
+const libtorch = nvcc === undefined ? undefined : ofCuda;
 // A loud message, so that a skipped test is not taken for a passed one.
 if (nvcc === undefined)
   process.stderr.write("test/setup/cuda: SKIPPED, no kernel was compiled: no nvcc is here\n");
@@ -57,6 +58,52 @@ it.skipIf(nvcc === undefined)("nvcc compiles every kernel", async () => {
     expect(`${name}: ${stderr}`).toBe(`${name}: `);
   }
 });
+
+/** CUDA's compiler at run time: the library that `TROUPE_NVRTC` names, else one beside the libtorch with CUDA. */
+function findNvrtc(): string | undefined {
+  if (process.env.TROUPE_NVRTC !== undefined) return process.env.TROUPE_NVRTC;
+  if (ofCuda === undefined) return undefined;
+  const lib = ofCuda.libraries;
+  const packages = join(lib, "..", "..", "nvidia");
+  return [lib, join(packages, "cu13", "lib"), join(packages, "cuda_nvrtc", "lib")]
+    .flatMap((place) => (existsSync(place) ? readdirSync(place).map((name) => join(place, name)) : []))
+    .find((path) => /\/libnvrtc[-.\w]*\.so[.\d]*$/.test(path) && !/builtins|\.alt/.test(path));
+}
+
+const nvrtc = findNvrtc();
+if (nvrtc === undefined)
+  process.stderr.write("test/setup/cuda: SKIPPED, no text of a kernel was compiled: no libnvrtc is here\n");
+
+it.skipIf(nvrtc === undefined)(
+  "nvrtc compiles the texts of chains for sm_80, sm_90 and sm_100, and keeps them",
+  async () => {
+    const program = join(folder, "compile-chains");
+    const source = join(root, "test", "fixtures", "programs", "compile-chains.cc");
+    await run(process.env.CXX ?? "c++", [
+      "-std=c++17",
+      "-I",
+      join(root, "native"),
+      "-o",
+      program,
+      source,
+      "-ldl",
+    ]);
+    const env = { ...process.env, TROUPE_NVRTC: nvrtc, TROUPE_CACHE: join(folder, "cache") };
+    const { stdout } = await run(program, ["80", "90", "100"], { env });
+    const lines = ["80", "90", "100"].flatMap((capability) =>
+      Array(2).fill(`${capability} machine code kept`),
+    );
+    expect(stdout.trim().split("\n")).toEqual(lines);
+    const kernels = join(folder, "cache", "kernels");
+    expect(readdirSync(kernels)).toHaveLength(lines.length);
+    // A file that was cut is compiled again.
+    for (const name of readdirSync(kernels)) truncateSync(join(kernels, name), 1000);
+    expect((await run(program, ["80", "90", "100"], { env })).stdout).toBe(stdout);
+    await expect(
+      run(program, ["80"], { env: { ...env, TROUPE_NVRTC: join(folder, "none") } }),
+    ).rejects.toThrow(/expected CUDA's compiler libnvrtc, got no such library/);
+  },
+);
 
 it.skipIf(libtorch === undefined)(
   "an addon with CUDA compiles, links and loads, with a GPU or without",

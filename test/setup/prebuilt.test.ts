@@ -51,7 +51,7 @@ describe("the choice of an addon", () => {
       way: "prebuilt",
       prebuilt: { name: "of 2.97.0 CPU" },
       libtorch: { version: "2.97.4" },
-      why: "torch 2.97.4 of LIBTORCH is the first of its version",
+      why: "torch 2.97.4 of LIBTORCH is the first that an addon fits",
     });
   });
 
@@ -67,13 +67,19 @@ describe("the choice of an addon", () => {
     });
   });
 
-  it("takes CUDA's for a libtorch with the same CUDA", () => {
+  it("takes CUDA's for a libtorch with the same CUDA where a GPU is, else the CPU's", () => {
     const libtorch = placeLibtorch("2.97.0", "13.1");
     const of = (...fitting: ReturnType<typeof prebuilt>[]) =>
       choose({ TROUPE_LIBTORCH: libtorch }, ...fitting).prebuilt?.name;
-    expect(of(prebuilt("2.97.0", "13.0"), prebuilt("2.97.0"))).toBe("of 2.97.0 13.0");
+    expect(of(prebuilt("2.97.0", "13.0"))).toBe("of 2.97.0 13.0");
+    for (const both of [
+      ["13.0", undefined],
+      [undefined, "13.0"],
+    ])
+      expect(of(...both.map((cuda) => prebuilt("2.97.0", cuda)))).toBe(
+        `of 2.97.0 ${hasGpu ? "13.0" : "CPU"}`,
+      );
     expect(of(prebuilt("2.97.0", "12.8"))).toBeUndefined();
-    // Where no GPU is, the CPU's runs with it too.
     expect(of(prebuilt("2.97.0"))).toBe(hasGpu ? undefined : "of 2.97.0 CPU");
   });
 });

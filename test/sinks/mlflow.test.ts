@@ -1,8 +1,10 @@
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TroupeEventBody } from "../../src/job/events/index.ts";
 import { mlflowSink } from "../../src/tools/sinks/index.ts";
@@ -52,7 +54,7 @@ describe("the MLflow sink", () => {
       ["0/run-0/artifacts/checkpoints/step-000002/model.safetensors", "weights"],
     ]);
     expect([...server.authorizations]).toEqual(["Bearer secret"]);
-    expect(readFileSync(join(folder, "mlflow.json"), "utf8")).not.toContain("secret");
+    expect(readFileSync(join(folder, "mlflow.jsonl"), "utf8")).not.toContain("secret");
   });
 
   it("gives a server that was down, and one whose answers are lost, every figure once", async () => {
@@ -113,6 +115,59 @@ describe("the MLflow sink", () => {
       ["FAILED", [1, 2]],
     ]);
   });
+
+  it.each(["before it is begun", "when an answer is lost", "in the middle"] as const)(
+    "gives a server that is down when the run is killed every figure once, after it is resumed: %s",
+    async (moment) => {
+      const server = await openServer();
+      const folder = join(scratch, `killed ${moment}`);
+      const checkpoint = join(folder, "step-000006");
+      mkdirSync(checkpoint, { recursive: true });
+      writeFileSync(join(checkpoint, "model.safetensors"), "weights");
+      const options = { url: server.url, folder, checkpoints: true, environment: {} };
+      const of = (key: string) =>
+        [...server.runs.values()].map(({ metrics }) =>
+          metrics.filter((metric) => metric.key === key).map((metric) => metric.step),
+        );
+      if (moment === "before it is begun") await server.close();
+      const program = fileURLToPath(new URL("tracked-run.ts", import.meta.url));
+      const child = spawn(process.execPath, [program, server.url, folder], {
+        stdio: ["pipe", "inherit", "inherit"],
+      });
+      const tell = (...event: readonly [string, object?]) =>
+        void child.stdin.write(`${JSON.stringify(event)}\n`);
+      tell("run.started");
+      if (moment === "when an answer is lost") {
+        await vi.waitFor(() => expect([...server.runs.values()][0]?.params.size).toBeGreaterThan(0), 20_000);
+        server.numLost = Number.POSITIVE_INFINITY;
+      }
+      for (const number of [1, 2, 3]) tell("step.finished", { step: number });
+      if (moment !== "before it is begun") {
+        await vi.waitFor(() => expect(of("loss/train")).toEqual([[1, 2, 3]]), 20_000);
+        await server.close();
+        server.numLost = 0;
+      }
+      for (const number of [4, 5, 6, 7, 8]) tell("step.finished", { step: number });
+      tell("checkpoint.saved", { step: 6, path: checkpoint });
+      const file = join(folder, "mlflow.jsonl");
+      await vi.waitFor(() => expect(readFileSync(file, "utf8")).toContain("model.safetensors"), 20_000);
+      child.kill("SIGKILL");
+      await once(child, "exit");
+      appendFileSync(file, '{"metrics":[{"key":"loss'); // a line that the kill has cut
+      await server.open();
+      const sink = mlflowSink(options);
+      sink.write(stamped("run.started", { firstStep: 6 }));
+      for (const number of [7, 8, 9]) sink.write(step(number));
+      sink.write(stamped("run.finished", { steps: 9 }));
+      await sink.close();
+      expect(of("loss/train")).toEqual([[1, 2, 3, 4, 5, 6, 7, 8, 9]]);
+      const [run] = [...server.runs.values()];
+      expect(run?.info.status).toBe("FINISHED");
+      expect(run?.params.size).toBeGreaterThan(5);
+      expect([...server.files.values()]).toEqual(["weights"]);
+    },
+    60_000,
+  );
 
   it("reports requests that are refused, and refuses an address with a password", async () => {
     const server = await openServer();
@@ -182,7 +237,7 @@ describe("the MLflow sink", () => {
       stop = await serve();
       sink.write(stamped("run.finished"));
       await sink.close();
-      const { run } = JSON.parse(readFileSync(join(folder, "mlflow.json"), "utf8"));
+      const [, run] = /"run":"(\w+)"/.exec(readFileSync(join(folder, "mlflow.jsonl"), "utf8")) ?? [];
       const history = `${url}/api/2.0/mlflow/metrics/get-history?run_id=${run}&metric_key=${encodeURIComponent("loss/train")}`;
       const { metrics } = (await (await fetch(history)).json()) as { metrics: { step: number }[] };
       expect(metrics.map((metric) => Number(metric.step)).toSorted((a, b) => a - b)).toEqual(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace troupe {
@@ -27,6 +28,7 @@ struct Chain {
   std::vector<ChainStep> steps;
   int32_t num_scratch = 0;
   int64_t numel = 0;
+  mutable std::shared_ptr<const void> kernel;  // what a device has compiled of it, by its first call
 };
 
 // `sources`: a pointer for each source, null for scalars; `outputs`: one for each step that is an output, in order. Outputs overlap

@@ -254,6 +254,13 @@ void Program::plan_memory() {
       for (const Slot slot : instruction->results) last(slot);
     }
   };
+  std::vector<bool> walked;
+  for (auto instruction = backwards.rbegin(); instruction != backwards.rend(); ++instruction) {
+    if (instruction->kind != Instruction::Kind::gradient) continue;
+    walked.resize(std::max(walked.size(), static_cast<size_t>(instruction->backward) + 1));
+    instruction->walks_again = walked[instruction->backward];
+    walked[instruction->backward] = true;
+  }
   std::vector<bool> seen(num_slots, false);
   for (const Slot slot : gradients) {
     if (slot != kNoSlot) seen[slot] = lasts[slot] = true;
@@ -267,7 +274,8 @@ void Program::plan_memory() {
 
 void Program::improve() {
   fold_constants();
-  join_elementwise();
+  run_on_device = chain_runner(device);
+  if (device.is_cpu() || run_on_device != nullptr) join_elementwise();
   plan_memory();
 }
 

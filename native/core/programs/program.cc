@@ -3,9 +3,11 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <cstring>
 #include <sstream>
 #include <utility>
 
@@ -122,7 +124,18 @@ class Player {
     pop(instruction);
   }
 
+  void chain_on_device(const Instruction& instruction) {
+    Tensors sources, outputs;
+    for (const Slot slot : instruction.operands[0].slots) sources.push_back(at(slot));
+    for (const Slot slot : instruction.results) {
+      outputs.push_back(at::empty(program_.geometries[slot].sizes, at::TensorOptions(at::kFloat).device(program_.device)));
+      played_.slots[slot] = outputs.back();
+    }
+    if (!outputs.empty()) program_.run_on_device(instruction.chain, sources, outputs);
+  }
+
   void chain(const Instruction& instruction) {
+    if (program_.run_on_device != nullptr) return chain_on_device(instruction);
     sources_.clear();
     outputs_.clear();
     for (const Slot slot : instruction.operands[0].slots) {
@@ -143,7 +156,8 @@ class Player {
       for (const Slot slot : operand.slots) tensors.push_back(slot == kNoSlot ? at::Tensor() : played_.slots[slot]);
       return tensors;
     };
-    Played::Left left = std::move(played_.backwards[instruction.backward]);
+    Played::Left& kept = played_.backwards[instruction.backward];
+    const Played::Left left = instruction.walks_again ? kept : std::move(kept);
     const Tensors results = left.backward(gather(instruction.operands[0]), left.saved);
     if (results.size() != instruction.results.size()) refuse_other(instruction);
     for (size_t i = 0; i < results.size(); i++) {
@@ -157,6 +171,7 @@ class Player {
       switch (operand.kind) {
         case Operand::Kind::constant: stack_.push_back(operand.constant); break;
         case Operand::Kind::late: stack_.emplace_back(played_.late[operand.late]); break;
+        case Operand::Kind::late_list: stack_.emplace_back(c10::List<at::Tensor>(played_.lists[operand.late])); break;
         case Operand::Kind::tensor: stack_.emplace_back(at(operand.slots[0])); break;
         case Operand::Kind::tensors: {
           c10::List<at::Tensor> list;
@@ -227,6 +242,12 @@ bool same_operand(const Operand& one, const Operand& other) {
   return one.constant == other.constant;
 }
 
+bool same_literal(const std::pair<Slot, at::Tensor>& one, const std::pair<Slot, at::Tensor>& other) {
+  const at::Tensor &a = one.second, &b = other.second;
+  return one.first == other.first && a.scalar_type() == b.scalar_type() && a.sizes().equals(b.sizes()) &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
 std::string differing(const std::vector<Instruction>& ones, const std::vector<Instruction>& others) {
   for (size_t i = 0; i < std::max(ones.size(), others.size()); i++) {
     if (i >= ones.size() || i >= others.size()) return "other operators in the same call";
@@ -275,7 +296,9 @@ std::vector<std::string> Program::describe(bool backward) const {
     return text;
   };
   std::vector<std::string> left;  // names of the operators that left backwards, in order
-  for (const Instruction& instruction : forwards) left.insert(left.end(), instruction.num_backwards, instruction.name());
+  for (const std::vector<Instruction>* const half : {&forwards, &backwards}) {
+    for (const Instruction& instruction : *half) left.insert(left.end(), instruction.num_backwards, instruction.name());
+  }
   std::vector<std::string> lines;
   for (const Instruction& instruction : backward ? backwards : forwards) {
     std::string line;
@@ -290,6 +313,7 @@ std::vector<std::string> Program::describe(bool backward) const {
       switch (operand.kind) {
         case Operand::Kind::constant: given += constant_text(operand.constant); break;
         case Operand::Kind::late: given += "stream " + std::to_string(operand.late); break;
+        case Operand::Kind::late_list: given += "list " + std::to_string(operand.late); break;
         case Operand::Kind::tensor: given += name_of(operand.slots[0]); break;
         case Operand::Kind::tensors: given += "[" + list_of(operand.slots) + "]"; break;
       }
@@ -320,7 +344,7 @@ bool Program::fits(const Tensors& given) const {
   for (size_t i = 0; i < given.size(); i++) {
     const ArgumentFacts& facts = arguments[i];
     const at::Tensor& tensor = given[i];
-    const bool same = tensor.scalar_type() == facts.geometry.dtype && tensor.is_cpu() &&
+    const bool same = tensor.scalar_type() == facts.geometry.dtype && tensor.device() == device &&
                       tensor.requires_grad() == facts.requires_grad && tensor.sizes().equals(facts.geometry.sizes) &&
                       tensor.strides().equals(facts.geometry.strides);
     if (!same) return false;
@@ -332,12 +356,13 @@ bool Program::fits(const Tensors& given) const {
   return true;
 }
 
-Tensors Program::forward(const Tensors& given, std::vector<int64_t> late, bool keep, Played& played) const {
+Tensors Program::forward(const Tensors& given, bool keep, Played& played) const {
   played.slots.resize(num_slots);
-  played.late = std::move(late);
   std::copy(given.begin(), given.end(), played.slots.begin());
   std::copy(bound.begin(), bound.end(), played.slots.begin() + static_cast<int64_t>(given.size()));
-  for (const auto& [slot, value] : constants) played.slots[slot] = value;
+  for (const auto* const made : {&literals, &constants}) {
+    for (const auto& [slot, value] : *made) played.slots[slot] = value;
+  }
   Player(*this, played, keep).play(forwards);
   Tensors made;
   made.reserve(results.size());
@@ -364,6 +389,8 @@ Tensors Program::backward(const Tensors& given, Played& played) const {
 std::string Program::difference(const Program& other) const {
   if (const std::string forward = differing(forwards, other.forwards); !forward.empty()) return forward;
   if (const std::string backward = differing(backwards, other.backwards); !backward.empty()) return backward;
+  const bool same_literals = std::equal(literals.begin(), literals.end(), other.literals.begin(), other.literals.end(), same_literal);
+  if (!same_literals) return "a tensor made of other numbers";
   const bool same = num_slots == other.num_slots && results == other.results && gradients == other.gradients &&
                     gradient_slots == other.gradient_slots;
   return same ? "" : "other results";

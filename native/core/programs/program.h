@@ -16,6 +16,7 @@
 
 #include "core/autograd/differentiable.h"
 #include "core/programs/chain.h"
+#include "core/programs/chain_runner.h"
 
 namespace troupe {
 
@@ -38,11 +39,11 @@ struct Geometry {
 
 // An argument of an instruction.
 struct Operand {
-  enum class Kind : uint8_t { constant, tensor, tensors, late };
+  enum class Kind : uint8_t { constant, tensor, tensors, late, late_list };
   Kind kind = Kind::constant;
   c10::IValue constant;
   std::vector<Slot> slots;  // one for `tensor`
-  int32_t late = 0;         // index of a number that each call is given
+  int32_t late = 0;         // index of a number, or of a list of tensors, that each call is given
 };
 
 struct Instruction {
@@ -63,6 +64,7 @@ struct Instruction {
   std::vector<bool> wants;      // `own`: the answers to whether gradients are wanted
   std::optional<at::ScalarType> autocast;  // `own`: what it casts to
   int32_t num_backwards = 0;    // `own`: the backwards that it leaves
+  bool walks_again = false;     // `gradient`: whether a later instruction walks the same backward
   std::shared_ptr<const Chain> chain;
   std::vector<Slot> last_uses;  // slots that nobody reads afterwards
 
@@ -86,6 +88,7 @@ struct Played {
   std::vector<at::Tensor> slots;
   std::vector<Left> backwards;
   std::vector<int64_t> late;
+  std::vector<Tensors> lists;  // of any lengths, for operators of Troupe's that take them
 };
 
 class Program {
@@ -94,7 +97,8 @@ class Program {
   bool fits(const Tensors& arguments) const;
 
   // Computes forward. `keep`: whether `backward` will be called. Results are fresh tensors without a graph.
-  Tensors forward(const Tensors& arguments, std::vector<int64_t> late, bool keep, Played& played) const;
+  // `played` has the numbers and lists of the call.
+  Tensors forward(const Tensors& arguments, bool keep, Played& played) const;
 
   // The gradients, undefined where there are none; of the results that had gradients when it was recorded, in order.
   Tensors backward(const Tensors& gradients, Played& played) const;
@@ -105,6 +109,7 @@ class Program {
   // Why the two do not compute the same by the same operators and numbers; empty if they do.
   std::string difference(const Program& other) const;
 
+  c10::Device device{c10::kCPU};  // of all its tensors
   int64_t num_slots = 0;
   std::vector<Geometry> geometries;  // by slot, as it was recorded
   std::array<size_t, 2> num_issued{};  // operators of forward and of backward where they are issued singly, views included
@@ -119,8 +124,10 @@ class Program {
   std::vector<Slot> gradients;       // of what backward was asked for
   std::vector<bool> lasts;           // by slot: whether backward reads it
 
+  std::vector<std::pair<Slot, at::Tensor>> literals;   // made of numbers of the caller's; small
   std::vector<std::pair<Slot, at::Tensor>> constants;  // what no call changes; small
   std::vector<bool> written;                           // by slot: whether its memory is written in place
+  RunChain run_on_device = nullptr;                    // chains of a device's tensors; null on the host
 
   // Makes it cheaper without other bits, once it is sure; before its first call.
   void improve();

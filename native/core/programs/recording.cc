@@ -50,6 +50,9 @@ class Unseen {
 #endif
 };
 
+// Of a tensor that a program keeps.
+constexpr size_t kMaxBytes = 1 << 16;
+
 bool writes(const c10::Argument& argument) { return argument.alias_info() != nullptr && argument.alias_info()->isWrite(); }
 
 bool writes(const c10::OperatorHandle& op) {
@@ -81,10 +84,12 @@ bool can_record_programs() { return false; }
 
 Recording* Recording::present() { return present_recording; }
 
-Recording::Recording(Tensors arguments, const Tensors& parameters) {
+Recording::Recording(Tensors arguments, const Tensors& parameters, std::vector<Tensors> lists) : lists_(std::move(lists)) {
   program_->arguments = facts_of(arguments);
+  if (!arguments.empty() || !parameters.empty()) program_->device = (arguments.empty() ? parameters : arguments)[0].device();
   for (const at::Tensor& tensor : arguments) {
-    if (!tensor.is_cpu() || !tensor.has_storage()) refuse("an argument on " + tensor.device().str() + ", where nothing is recorded yet");
+    if (tensor.device() != program_->device) refuse("arguments on " + program_->device.str() + " and " + tensor.device().str());
+    if (!tensor.has_storage()) refuse("an argument without memory");
     add(tensor);
   }
   for (const at::Tensor& tensor : parameters) {
@@ -124,14 +129,15 @@ Slot Recording::add(const at::Tensor& tensor) {
   geometries_.push_back(Geometry::of(tensor));
   written_.push_back(false);
   constant_.push_back(false);
+  literal_.push_back(false);
   slots_of_[tensor.storage().unsafeGetStorageImpl()].push_back(slot);
   return slot;
 }
 
 Slot Recording::find(const at::Tensor& tensor, const std::string& reader) {
   if (!tensor.defined() || !refusal_.empty()) return kNoSlot;
-  if (!tensor.has_storage() || !tensor.is_cpu() || tensor.is_conj() || tensor.is_neg()) {
-    refuse(reader + " of a tensor without plain memory of the host");
+  if (!tensor.has_storage() || tensor.device() != program_->device || tensor.is_conj() || tensor.is_neg()) {
+    refuse(reader + " of a tensor without plain memory of " + program_->device.str());
     return kNoSlot;
   }
   const auto known = slots_of_.find(tensor.storage().unsafeGetStorageImpl());
@@ -168,8 +174,15 @@ Operand Recording::operand(const c10::IValue& value, const c10::Argument& argume
     return {Operand::Kind::tensor, {}, {find(tensor, op)}, 0};
   }
   if (value.isTensorList()) {
+    const Tensors tensors = value.toTensorVector();
+    const auto is_same = [](const at::Tensor& one, const at::Tensor& other) { return one.is_same(other); };
+    for (size_t i = 0; i < lists_.size(); i++) {
+      if (std::equal(tensors.begin(), tensors.end(), lists_[i].begin(), lists_[i].end(), is_same)) {
+        return {Operand::Kind::late_list, {}, {}, static_cast<int32_t>(i)};
+      }
+    }
     Operand list{Operand::Kind::tensors, {}, {}, 0};
-    for (const at::Tensor& tensor : value.toTensorVector()) list.slots.push_back(find(tensor, op));
+    for (const at::Tensor& tensor : tensors) list.slots.push_back(find(tensor, op));
     return list;
   }
   if (is_list_of_maybe_tensors(value)) {
@@ -206,7 +219,7 @@ void Recording::note(Instruction instruction, const c10::OperatorHandle& op, con
       const c10::StorageImpl* const storage = values_[slot].storage().unsafeGetStorageImpl();
       const size_t outer = program_->arguments.size() + program_->bound.size();
       for (const Slot other : slots_of_[storage]) {
-        if (static_cast<size_t>(other) < outer) return refuse(name + " in place on what the block was given");
+        if (static_cast<size_t>(other) < outer || literal_[other]) return refuse(name + " in place on what the block was given");
         written_[other] = true;
       }
       if (!(Geometry::of(values_[slot]) == geometries_[slot])) return refuse(name + ", which changes a tensor's shape");
@@ -252,10 +265,20 @@ bool Recording::is_constant(const Instruction& instruction) const {
 }
 
 void Recording::keep_constant(Slot slot, const at::Tensor& tensor) {
-  constexpr size_t kMaxBytes = 1 << 16;
   if (tensor.storage().nbytes() > kMaxBytes) return;
   constant_[slot] = true;
   program_->constants.emplace_back(slot, tensor.detach());
+}
+
+at::Tensor Recording::literal(const std::function<at::Tensor()>& make) {
+  const Unseen unseen;
+  at::Tensor made = make();
+  // A larger one is one that the block was not given.
+  if (!refusal_.empty() || !made.is_cpu() || made.nbytes() > kMaxBytes) return made;
+  const Slot slot = add(made);
+  constant_[slot] = literal_[slot] = true;
+  program_->literals.emplace_back(slot, made.detach());
+  return made;
 }
 
 void Recording::call_atomic(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -341,17 +364,15 @@ Tensors Recording::unseen(const std::function<Tensors()>& body) {
 
 void Recording::end_forward(const Tensors& results, const std::vector<int64_t>& draws) {
   pause();
-  for (const at::Tensor& tensor : results) program_->results.push_back(find(tensor, "a result"));
-  program_->num_late = draws.size();
-  for (Instruction& instruction : program_->forwards) {
-    for (Operand& operand : instruction.operands) {
-      if (operand.kind != Operand::Kind::late) continue;
-      const auto drawn = std::find(draws.begin(), draws.end(), operand.constant.toInt());
-      if (drawn == draws.end()) refuse(instruction.name() + " with a stream of random numbers that no module drew");
-      operand.late = static_cast<int32_t>(drawn - draws.begin());
-      operand.constant = {};
-    }
+  for (const at::Tensor& tensor : results) {
+    const Slot slot = find(tensor, "a result");
+    const bool is_literal = slot != kNoSlot && literal_[slots_of_[tensor.storage().unsafeGetStorageImpl()].front()];
+    if (is_literal) refuse("a result that was made of numbers");
+    program_->results.push_back(slot);
   }
+  program_->num_late = draws.size();
+  draws_ = draws;
+  settle_draws(program_->forwards);
   is_backward_ = true;
   // Nobody else holds these: nothing of backward can read them, and their memory may be used again.
   for (auto known = slots_of_.begin(); known != slots_of_.end();) {
@@ -370,6 +391,18 @@ void Recording::end_forward(const Tensors& results, const std::vector<int64_t>& 
   }
 }
 
+void Recording::settle_draws(std::vector<Instruction>& instructions) {
+  for (Instruction& instruction : instructions) {
+    for (Operand& operand : instruction.operands) {
+      if (operand.kind != Operand::Kind::late) continue;
+      const auto drawn = std::find(draws_.begin(), draws_.end(), operand.constant.toInt());
+      if (drawn == draws_.end()) refuse(instruction.name() + " with a stream of random numbers that no module drew");
+      operand.late = static_cast<int32_t>(drawn - draws_.begin());
+      operand.constant = {};
+    }
+  }
+}
+
 void Recording::begin_backward(const Tensors& gradients) {
   if (!refusal_.empty()) return begin();
   for (const at::Tensor& tensor : gradients) {
@@ -383,6 +416,11 @@ void Recording::begin_backward(const Tensors& gradients) {
 void Recording::end_backward(const Tensors& made) {
   pause();
   for (const at::Tensor& tensor : made) program_->gradients.push_back(find(tensor, "a result of backward"));
+  settle_draws(program_->backwards);
+  finish();
+}
+
+void Recording::finish() {
   program_->num_slots = static_cast<int64_t>(values_.size());
   program_->geometries = std::move(geometries_);
   program_->written = std::move(written_);

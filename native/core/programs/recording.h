@@ -21,8 +21,9 @@ bool can_record_programs();
 
 class Recording final : public AutogradWatcher {
  public:
-  // `arguments`: of the call; `parameters`: what else it may read and what stays where it is from call to call.
-  Recording(Tensors arguments, const Tensors& parameters);
+  // `arguments`: of the call; `parameters`: what else it may read and what stays where it is from call to call; `lists`: that an
+  // operator of Troupe's may take, of other tensors in each call.
+  Recording(Tensors arguments, const Tensors& parameters, std::vector<Tensors> lists);
   ~Recording() override;
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -36,6 +37,10 @@ class Recording final : public AutogradWatcher {
 
   // Ends forward. `draws`: the streams of random numbers that it drew, in order.
   void end_forward(const Tensors& results, const std::vector<int64_t>& draws);
+  // Makes a tensor of the caller's numbers, of which every replay has a copy.
+  at::Tensor literal(const std::function<at::Tensor()>& make);
+  // Ends a program of forward alone.
+  void finish();
   // Begins backward, from gradients of `results[i]` for which `gradients[i]` is defined.
   void begin_backward(const Tensors& gradients);
   // Ends it with what it returned. The program is complete, unless refused.
@@ -68,6 +73,8 @@ class Recording final : public AutogradWatcher {
   // Whether an instruction gives the same in every call, as a mask of the shape alone does.
   bool is_constant(const Instruction& instruction) const;
   void keep_constant(Slot slot, const at::Tensor& tensor);
+  // Finds the stream of each instruction that draws among those of the call.
+  void settle_draws(std::vector<Instruction>& instructions);
   std::vector<Instruction>& half() { return is_backward_ ? program_->backwards : program_->forwards; }
 
   std::shared_ptr<Program> program_ = std::make_shared<Program>();
@@ -76,6 +83,9 @@ class Recording final : public AutogradWatcher {
   std::vector<Geometry> geometries_;
   std::vector<bool> written_;   // by slot: whether its memory is written in place
   std::vector<bool> constant_;  // by slot
+  std::vector<bool> literal_;   // by slot
+  std::vector<int64_t> draws_;
+  const std::vector<Tensors> lists_;
   std::unordered_map<const c10::StorageImpl*, std::vector<Slot>> slots_of_;
   Instruction* own_ = nullptr;  // the operator of Troupe's that runs
   int64_t num_backwards_ = 0;

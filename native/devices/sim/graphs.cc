@@ -124,7 +124,7 @@ void run_late_with_graph(const c10::OperatorHandle& op, torch::jit::Stack* stack
   Tensors shapes;
   // A leaf for each place, also where one tensor stands in several.
   const auto leaf = [&](const at::Tensor& input, const at::Tensor& stand_in) {
-    wanted.push_back(input.requires_grad());
+    wanted.push_back(wants_gradient({input}));  // a program answers as it did when it was recorded
     shapes.push_back(wanted.back() ? at::empty_like(input, at::TensorOptions().device(c10::kMeta)) : at::Tensor());
     graph->inputs.push_back(stand_in.detach());
     if (wanted.back()) graph->inputs.back().requires_grad_(true);

@@ -78,6 +78,7 @@ void register_all() {
   register_late_operators(*own, "troupe");
   register_graphs(*graphs);
   register_autocast(*casts);
+  register_chains();
   name_faults();
   std::atexit(stop_queues);
 }

@@ -1,7 +1,6 @@
 // Draws a token from each row of logits: the first, in order of the vocabulary, at which the cumulative probability of the allowed
 // tokens passes the row's uniform number. As in transformers, the temperature applies first, then top_k, then the fewest of these that
-// together reach top_p (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751); tokens as likely as the last one kept are kept too. For the CPU alone, which
-// has the logits that are drawn from.
+// together reach top_p (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751); tokens as likely as the last one kept are kept too.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -14,22 +13,16 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/cpu/drawing.h"
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/sum_exponentials.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
-
-constexpr int64_t kDrawnPiece = 1024;  // weights that are added up together
-
-struct Restriction {
-  float temperature;  // 0: the likeliest token
-  int64_t top_k;      // 0: all
-  double top_p;
-};
 
 template <class Element>
 struct LargestLogit {
@@ -67,11 +60,9 @@ void keep_largest(std::vector<float>& weights, int64_t count) {
 
 // Sorts no more than are kept, by powers of eight.
 void keep_nucleus(std::vector<float>& weights, double share) {
-  double wanted = 0.0;
-  for (const float weight : weights) wanted += weight;
-  wanted *= share;
+  uint64_t all = 0, units = 0;
+  for (const float weight : weights) all += units_of(weight);
   std::vector<float> sorted = weights;
-  double sum = 0.0;
   size_t done = 0;
   for (size_t count = 64; done < sorted.size(); count *= 8) {
     const size_t last = std::min(count, sorted.size());
@@ -80,38 +71,19 @@ void keep_nucleus(std::vector<float>& weights, double share) {
       std::nth_element(begin + static_cast<long>(done), begin + static_cast<long>(last), sorted.end(), std::greater<>());
     std::sort(begin + static_cast<long>(done), begin + static_cast<long>(last), std::greater<>());
     for (; done < last; done++) {
-      sum += sorted[done];
-      if (sum >= wanted) return drop_below(weights, sorted[done]);
+      units += units_of(sorted[done]);
+      if (reach(units, all, share)) return drop_below(weights, sorted[done]);
     }
   }
 }
 
 int64_t draw_from(const std::vector<float>& weights, double uniform) {
   const auto size = static_cast<int64_t>(weights.size());
-  std::vector<double> sums;
-  double total = 0.0;
+  std::vector<float> sums;
   for (int64_t first = 0; first < size; first += kDrawnPiece) {
     sums.push_back(run_best<WeightSum>(weights.data(), first, std::min(size, first + kDrawnPiece)));
-    total += sums.back();
   }
-  double remaining = uniform * total;
-  int64_t chosen = 0;  // rounding may leave a rest after the last weight
-  for (size_t piece = 0; piece < sums.size(); piece++) {
-    if (sums[piece] == 0.0) continue;
-    const bool ends = remaining < sums[piece];
-    const int64_t first = static_cast<int64_t>(piece) * kDrawnPiece, last = std::min(size, first + kDrawnPiece);
-    for (int64_t i = ends ? first : last - 1; ends ? i < last : i >= first; i += ends ? 1 : -1) {
-      const float weight = weights[static_cast<size_t>(i)];
-      if (weight == 0.0f) continue;
-      chosen = i;
-      if (!ends) break;  // the last of a piece that is passed
-      remaining -= weight;
-      if (remaining < 0.0) return i;
-    }
-    if (ends) return chosen;
-    remaining -= sums[piece];
-  }
-  return chosen;
+  return token_at(uniform, weights.data(), size, sums.data());
 }
 
 template <class Element>
@@ -149,6 +121,8 @@ at::Tensor draw_rows(const at::Tensor& logits, const at::Tensor& uniforms, const
   return tokens;
 }
 
+TROUPE_KERNEL(draw_tokens, draw_rows);
+
 at::Tensor draw_tokens(const at::Tensor& logits, const at::Tensor& uniforms, double temperature, int64_t top_k, double top_p) {
   TORCH_CHECK(logits.dim() == 2 && logits.size(1) > 0 && with_float_type(logits.scalar_type(), [](auto*) {}),
               "[draw_tokens] expected logits to be [rows, classes], float32, bfloat16 or float16, got ", logits.scalar_type(), " ",
@@ -157,7 +131,7 @@ at::Tensor draw_tokens(const at::Tensor& logits, const at::Tensor& uniforms, dou
                   uniforms.is_contiguous(),
               "[draw_tokens] expected uniforms to be float32, one for each of ", logits.size(0), " rows, got ",
               uniforms.scalar_type(), " ", uniforms.sizes());
-  return draw_rows(logits.contiguous(), uniforms, Restriction{static_cast<float>(temperature), top_k, top_p});
+  return draw_tokens_kernel(logits.contiguous(), uniforms, Restriction{static_cast<float>(temperature), top_k, top_p});
 }
 
 }  // namespace
@@ -166,6 +140,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("draw_tokens(Tensor logits, Tensor uniforms, float temperature, int top_k, float top_p) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("draw_tokens", draw_tokens); }
+TROUPE_OPERATORS(m) { m.impl("draw_tokens", draw_tokens); }
 
 }  // namespace troupe

@@ -133,7 +133,14 @@ NormGradients normalize_backward(const at::Tensor& dy, const at::Tensor& x, cons
   return {dx, blocks.add_up(dweights).to(weight.scalar_type()), blocks.add_up(dbiases).to(weight.scalar_type())};
 }
 
+AddedNorm add_normalize(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                        const c10::optional<at::Tensor>& bias, double eps) {
+  const at::Tensor sum = x.add(residual).contiguous();
+  return {sum, normalize(sum, weight, bias, eps)};
+}
+
 TROUPE_KERNEL(layer_norm, normalize);
+TROUPE_KERNEL(add_layer_norm, add_normalize);
 TROUPE_KERNEL(layer_norm_backward, normalize_backward);
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
@@ -166,11 +173,7 @@ std::tuple<at::Tensor, at::Tensor> add_layer_norm(const at::Tensor& x, const at:
                                                   const c10::optional<at::Tensor>& bias, double eps) {
   check("add_layer_norm", x, weight, bias);
   check_residual(x, residual);
-  at::Tensor sum;
-  const Normalized out = without_recording([&] {
-    sum = x.add(residual).contiguous();
-    return layer_norm_kernel(sum, weight, bias, eps);
-  });
+  const auto [sum, out] = without_recording([&] { return add_layer_norm_kernel(x, residual, weight, bias, eps); });
   record("add_layer_norm", {x, residual, weight, bias.value_or(at::Tensor())}, {sum, out.y},
          {sum, weight, out.mean, out.rstd}, add_layer_norm_backward);
   return {sum, out.y};

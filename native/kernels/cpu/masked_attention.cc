@@ -317,7 +317,7 @@ Sight sight_of(const c10::optional<at::Tensor>& mask, const c10::optional<at::Te
 template <class MakeSight>
 at::Tensor attend_recorded(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const c10::optional<at::Tensor>& bias, const MakeSight& make_sight) {
-  const bool wants_bias = bias && bias->requires_grad();
+  const bool wants_bias = bias && wants_gradient({*bias});
   const at::ScalarType bias_dtype = bias ? bias->scalar_type() : at::kFloat;
   Sight sight;
   const MaskedAttended attended = without_recording([&] {

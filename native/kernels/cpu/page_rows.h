@@ -12,13 +12,11 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/page_layout.h"
 
 namespace troupe {
 
-constexpr int kPagePositions = 8;
-constexpr int kKeyLanes = 32;
 constexpr int kValueLanes = 64;  // features that are added up together
-constexpr int kFeatureSums = 4;  // of one score, feature d in sum d mod 4: one alone waits for itself
 
 // The pages of an attention, of keys or of values.
 template <class Element>

@@ -5,7 +5,6 @@
 // keys [P,G,D,8], so that eight scores are made side by side, values [P,G,8,D]. A row of `table` names the pages of a text. The
 // keys and values of all tokens are written first, so a token sees those that came with it. The sums of a token have one order,
 // which depends on its position alone.
-// For the CPU alone: on a GPU texts of one length are written side by side.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -19,6 +18,7 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/page_rows.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -32,8 +32,8 @@ struct Places {
   const int64_t* pages(int64_t token) const { return table + texts[token] * columns; }
 };
 
-Places check_places(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
-                    const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions) {
+void check_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
+                 const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions) {
   TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(0) == 1 && k.size(0) == 1 && q.size(2) == k.size(2) &&
                   q.size(3) == k.size(3) && k.size(1) > 0 && q.size(1) % k.size(1) == 0,
               "[paged_attention_] expected q to be [1, heads, tokens, width], k and v [1, groups, tokens, width], got ", q.sizes(),
@@ -53,14 +53,18 @@ Places check_places(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
                 "[paged_attention_] expected slabs of pages [", groups, ", ", width, ", ", kPagePositions, "] and [", groups, ", ",
                 kPagePositions, ", ", width, "], got ", key.sizes(), " and ", value.sizes());
   }
-  const int64_t tokens = q.size(2), all_pages = pages * static_cast<int64_t>(keys.size());
+  const int64_t tokens = q.size(2);
   TORCH_CHECK(table.dim() == 2 && texts.dim() == 1 && positions.dim() == 1 && texts.size(0) == tokens && positions.size(0) == tokens &&
                   table.scalar_type() == at::kLong && texts.scalar_type() == at::kLong && positions.scalar_type() == at::kLong &&
                   table.is_contiguous() && texts.is_contiguous() && positions.is_contiguous(),
               "[paged_attention_] expected a table of int64 [texts, pages], a text and a position for each of ", tokens,
               " tokens, got ", table.sizes(), ", ", texts.sizes(), " and ", positions.sizes());
-  const Places places{table.data_ptr<int64_t>(), texts.data_ptr<int64_t>(), positions.data_ptr<int64_t>(), table.size(1), tokens};
-  for (int64_t token = 0; token < tokens; token++) {
+}
+
+// A GPU's are not read by the host: there a token whose place is none gets NaN.
+Places check_places(const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions, int64_t all_pages) {
+  const Places places{table.data_ptr<int64_t>(), texts.data_ptr<int64_t>(), positions.data_ptr<int64_t>(), table.size(1), texts.size(0)};
+  for (int64_t token = 0; token < places.tokens; token++) {
     const int64_t text = places.texts[token], position = places.positions[token];
     TORCH_CHECK_INDEX(text >= 0 && text < table.size(0) && position >= 0 && position < places.columns * kPagePositions,
                       "[paged_attention_] expected a place in the table, got position ", position, " of text ", text);
@@ -94,7 +98,8 @@ void write_pages(const at::Tensor& k, const at::Tensor& v, const Slabs<Element>&
 
 // [1,H,N,D], laid out as [1,N,H,D].
 at::Tensor attend_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
-                        const Places& places, int64_t window, float scale) {
+                        const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions, int64_t window, float scale) {
+  const Places places = check_places(table, texts, positions, keys[0].size(0) * static_cast<int64_t>(keys.size()));
   const int64_t heads = q.size(1), tokens = q.size(2), width = q.size(3), groups = k.size(1), readers = heads / groups;
   at::Tensor out_NHD = at::empty({1, tokens, heads, width}, q.options());
   const int64_t sum_positions = [&] {
@@ -135,12 +140,15 @@ at::Tensor attend_pages(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return out_NHD.transpose(1, 2);
 }
 
+TROUPE_KERNEL(paged_attention, attend_pages);
+
 at::Tensor attend_in_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys,
                            at::TensorList values, const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions,
                            int64_t window, double scale) {
-  const Places places = check_places(q, k, v, keys, values, table, texts, positions);
+  check_pages(q, k, v, keys, values, table, texts, positions);
   const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
-  return attend_pages(dense(q), dense(k), dense(v), keys, values, places, window, static_cast<float>(scale));
+  return paged_attention_kernel(dense(q), dense(k), dense(v), keys, values, table, texts, positions, window,
+                                static_cast<float>(scale));
 }
 
 }  // namespace
@@ -151,6 +159,6 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
       "int window, float scale) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(troupe, CPU, m) { m.impl("paged_attention_", attend_in_pages); }
+TROUPE_OPERATORS(m) { m.impl("paged_attention_", attend_in_pages); }
 
 }  // namespace troupe

@@ -113,7 +113,13 @@ NormGradients rms_normalize_backward(const at::Tensor& dy, const at::Tensor& x, 
   return {dx, blocks.add_up(dweights).to(weight.scalar_type()), at::Tensor()};
 }
 
+AddedNorm add_rms_normalize(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, double eps) {
+  const at::Tensor sum = x.add(residual).contiguous();
+  return {sum, rms_normalize(sum, weight, eps)};
+}
+
 TROUPE_KERNEL(rms_norm, rms_normalize);
+TROUPE_KERNEL(add_rms_norm, add_rms_normalize);
 TROUPE_KERNEL(rms_norm_backward, rms_normalize_backward);
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
@@ -146,11 +152,7 @@ std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::T
                                                 double eps) {
   check_rms("add_rms_norm", x, weight);
   check_rms_residual(x, residual);
-  at::Tensor sum;
-  const Normalized out = without_recording([&] {
-    sum = x.add(residual).contiguous();
-    return rms_norm_kernel(sum, weight, eps);
-  });
+  const auto [sum, out] = without_recording([&] { return add_rms_norm_kernel(x, residual, weight, eps); });
   record("add_rms_norm", {x, residual, weight}, {sum, out.y}, {sum, weight, out.rstd}, add_rms_norm_backward);
   return {sum, out.y};
 }

@@ -1,6 +1,7 @@
-// Attention by libtorch's fused kernels, which choose between flash attention and their own for other formats and masks; its
-// autograd is theirs. On Hopper and later cuDNN's forward takes two thirds of flash attention's time; its backward has no order of
-// sums, so flash attention's makes the gradients from cuDNN's output and logsumexp. What rows see is made one mask. A query that
+// Attention by libtorch's fused kernels, which choose between flash attention and their own for other formats and masks. Flash
+// attention's gradients are recorded here, so that programs of blocks have them; the autograd of the others is libtorch's. On Hopper and
+// later cuDNN's forward takes two thirds of flash attention's time; its backward has no order of sums, so flash attention's makes
+// the gradients from cuDNN's output and logsumexp. What rows see is made one mask. A query that
 // sees nothing gets the mean of all values, as on the CPU: it is made zero and sees all, and its gradient, that of equal scores, is
 // added by itself.
 #include "core/torch_version.h"
@@ -15,7 +16,9 @@
 #include <ATen/ops/zeros_like.h>
 
 #if TROUPE_TORCH_AT_LEAST(2, 7) && !TROUPE_CUDA_ON_HOST
+#include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <cuda_runtime_api.h>
 #endif
@@ -80,21 +83,40 @@ bool cudnn_pays(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
          v.size(3) == width && k.size(1) == q.size(1) && compute_capability_of(q.get_device()) >= 9;
 }
 
-at::Tensor attention_by_cudnn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+// Whether libtorch would choose flash attention, and would not pad its heads for it.
+bool chooses_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+  constexpr int64_t kFlash = 1;  // of at::SDPBackend
+  const int64_t width = q.size(3);
+  return width % 8 == 0 && width <= 128 && v.size(3) == width && at::_fused_sdp_choice(q, k, v, {}, 0.0, causal, scale) == kFlash;
+}
+
+at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale, bool by_cudnn) {
   const bool recorded = wants_gradient({q, k, v});
-  const auto made = without_recording([&] {
-    return at::_scaled_dot_product_cudnn_attention(q, k, v, {}, /*compute_log_sumexp=*/recorded, 0.0, causal, false, scale);
+  // Lengths of queries and keys, and the place of random numbers: of no use here, but flash attention's gradients ask for them.
+  at::Tensor out, logsumexp, of_queries, of_keys, seed, offset;
+  without_recording([&] {
+    if (by_cudnn) {
+      const auto made = at::_scaled_dot_product_cudnn_attention(q, k, v, {}, /*compute_log_sumexp=*/recorded, 0.0, causal, false, scale);
+      out = std::get<0>(made);
+      if (!recorded) return;
+      logsumexp = std::get<1>(made).reshape({q.size(0), q.size(1), q.size(2)});
+      of_queries = of_keys = seed = offset = at::empty({0}, q.options().dtype(at::kLong));
+    } else {
+      const auto made = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, causal, false, scale);
+      out = std::get<0>(made);
+      logsumexp = std::get<1>(made);
+      of_queries = std::get<2>(made);
+      of_keys = std::get<3>(made);
+      seed = std::get<6>(made);
+      offset = std::get<7>(made);
+    }
   });
-  const at::Tensor out = std::get<0>(made);
   if (!recorded) return out;
-  record("attention", {q, k, v}, {out}, {q, k, v, out, std::get<1>(made)},
+  record("attention", {q, k, v}, {out}, {q, k, v, out, logsumexp, of_queries, of_keys, seed, offset},
          [causal, scale](const Tensors& gradients, const Tensors& saved) -> Tensors {
-           const at::Tensor& queries = saved[0];
-           const at::Tensor logsumexp = saved[4].reshape({queries.size(0), queries.size(1), queries.size(2)});
-           const at::Tensor no_lengths, no_random = at::empty({0}, queries.options().dtype(at::kLong));
            const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
-               gradients[0], queries, saved[1], saved[2], saved[3], logsumexp, no_lengths, no_lengths, queries.size(2),
-               saved[1].size(2), 0.0, causal, no_random, no_random, scale);
+               gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], saved[5], saved[6], saved[0].size(2), saved[1].size(2),
+               0.0, causal, saved[7], saved[8], scale);
            return {dq, dk, dv};
          });
   return out;
@@ -103,7 +125,8 @@ at::Tensor attention_by_cudnn(const at::Tensor& q, const at::Tensor& k, const at
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
 #if TROUPE_TORCH_AT_LEAST(2, 7) && !TROUPE_CUDA_ON_HOST
-  if (cudnn_pays(q, k, v)) return attention_by_cudnn(q, k, v, causal, scale);
+  const bool by_cudnn = cudnn_pays(q, k, v);
+  if (by_cudnn || chooses_flash(q, k, v, causal, scale)) return attention_by_flash(q, k, v, causal, scale, by_cudnn);
 #endif
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal, scale);
 }

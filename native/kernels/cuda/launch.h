@@ -5,7 +5,9 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/drawing.h"
 #include "kernels/cpu/gradient_scale.h"
+#include "kernels/cpu/page_layout.h"
 #include "kernels/cpu/step_coefficients.h"
 #include "kernels/cpu/vocabulary_classes.h"
 
@@ -33,15 +35,22 @@ struct Rows {
   int64_t dim;
 };
 
+// Where rows are added before their norm: x + residual, rounded to their format, is written to `sum` and normalised. Null where
+// nothing is added.
+struct Residual {
+  const void* residual = nullptr;
+  void* sum = nullptr;
+};
+
 // y = (x - mean) * rstd * weight + bias; mean, rstd [R]. `bias` may be null.
-void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, Array bias, float eps,
+void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, Residual added, Array weight, Array bias, float eps,
                        void* y, float* mean, float* rstd);
 // dx, plus dsum where it is not null; sums of rows: dweight and dbias [D] by way of `partial` [2, row_blocks, D].
 void launch_layer_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array weight,
                                 const float* mean, const float* rstd, const void* dsum, void* dx, float* partial,
                                 Array dweight, Array dbias);
 
-void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, float eps, void* y,
+void launch_rms_norm(Stream stream, Format format, Rows rows, const void* x, Residual added, Array weight, float eps, void* y,
                      float* rstd);
 void launch_rms_norm_backward(Stream stream, Format format, Rows rows, const void* dy, const void* x, Array weight,
                               const float* rstd, const void* dsum, void* dx, float* partial, Array dweight);
@@ -147,6 +156,38 @@ void launch_count_targets(Stream stream, const int64_t* targets, int64_t rows, i
                           double* count);
 // *loss = sum of losses / *count, in a fixed order.
 void launch_mean_loss(Stream stream, const double* losses, int64_t rows, const double* count, float* loss);
+
+// --- texts under way ---
+
+// Keys [P,G,D,X] and values [P,G,X,D] of one attention: `count` slabs of P pages, of X positions each.
+constexpr int kMostSlabs = 216;  // of keys and of values: what a launch carries
+struct PageSlabs {
+  void* of[kMostSlabs];
+  int64_t count, pages, groups, width;
+};
+
+// Token n is at positions[n] of the text texts[n], whose pages are row texts[n] of table [num_texts, columns].
+struct PagePlaces {
+  const int64_t *table, *texts, *positions;
+  int64_t num_texts, columns, tokens;
+};
+
+// Strides of heads (or groups) and tokens.
+struct PageHeads {
+  int64_t of_head, of_token;
+};
+
+// Writes k and v [G,N,D] to the tokens' places; a token whose place is none is left out.
+void launch_write_pages(Stream stream, Format format, const PageSlabs& keys, const PageSlabs& values, const PagePlaces& places,
+                        const void* k, PageHeads of_k, const void* v, PageHeads of_v);
+// out [N,H,D]: NaN for a token whose place is none. scratch [blocks, X * columns].
+void launch_attend_pages(Stream stream, Format format, const PageSlabs& keys, const PageSlabs& values, const PagePlaces& places,
+                         const void* q, PageHeads of_q, int64_t heads, int64_t window, float scale, int64_t blocks, float* scratch,
+                         void* out);
+
+// tokens [R]. weights [R,V]; sums [R, drawn_pieces(V)].
+void launch_draw_tokens(Stream stream, Format format, Rows rows, const void* logits, const float* uniforms,
+                        const Restriction& restriction, float* weights, float* sums, int64_t* tokens);
 
 // --- optimizers: a pass over flat float32 parameters and states ---
 

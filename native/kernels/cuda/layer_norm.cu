@@ -6,20 +6,23 @@ namespace troupe::cuda {
 namespace {
 
 template <class T, bool wide, class Team>
-__global__ void normalize(const T* x_RD, Array weight_D, Array bias_D, float eps, int64_t num_rows, int64_t dim, T* y_RD,
-                          float* mean_R, float* rstd_R) {
+__global__ void normalize(const T* x_RD, const T* residual_RD, T* sum_RD, Array weight_D, Array bias_D, float eps, int64_t num_rows,
+                          int64_t dim, T* y_RD, float* mean_R, float* rstd_R) {
   const int64_t row = Team::row();
   if (row >= num_rows) return;
   const T* x = x_RD + row * dim;
+  const T* residual = residual_RD == nullptr ? nullptr : residual_RD + row * dim;
+  T* added = sum_RD == nullptr ? nullptr : sum_RD + row * dim;
   T* y = y_RD + row * dim;
   float sum = 0.0f;
   each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
     constexpr int N = decltype(wide_or_one)::value;
     float value[N];
-    read<N>(x + i, value);
+    read_sum<N>(x, residual, added, i, value);
 #pragma unroll
     for (int j = 0; j < N; j++) sum += value[j];
   });
+  if (added != nullptr) x = added;  // each thread reads again what it has written
   const float mean = Team::sum(sum) / static_cast<float>(dim);
   float squares = 0.0f;
   each_of_row<wide, Team>(dim, [&](auto wide_or_one, int64_t i) {
@@ -107,14 +110,15 @@ struct LayerNormTerms {
 
 }  // namespace
 
-void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, Array weight, Array bias, float eps,
+void launch_layer_norm(Stream stream, Format format, Rows rows, const void* x, Residual added, Array weight, Array bias, float eps,
                        void* y, float* mean, float* rstd) {
   if (rows.rows == 0 || rows.dim == 0) return;
-  const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(y, format) && is_wide(weight) && is_wide(bias);
+  const bool wide = rows.dim % kWide == 0 && is_wide(x, format) && is_wide(added.residual, format) && is_wide(added.sum, format) &&
+                    is_wide(y, format) && is_wide(weight) && is_wide(bias);
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     with_team(rows, wide, [&](auto is_wide, auto team, unsigned blocks, int threads) {
-      start("layer_norm", normalize<T, is_wide.value, decltype(team)>, blocks, threads, stream, static_cast<const T*>(x), weight, bias, eps, rows.rows, rows.dim, static_cast<T*>(y), mean, rstd);
+      start("layer_norm", normalize<T, is_wide.value, decltype(team)>, blocks, threads, stream, static_cast<const T*>(x), static_cast<const T*>(added.residual), static_cast<T*>(added.sum), weight, bias, eps, rows.rows, rows.dim, static_cast<T*>(y), mean, rstd);
     });
   });
 }

@@ -21,14 +21,26 @@ at::Tensor partial_sums(const at::Tensor& like, Rows rows, int64_t sums) {
   return float_row(like, sums * row_blocks(rows.rows) * rows.dim);
 }
 
-Normalized layer_norm(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
+// `sum` is written where a residual is added.
+Normalized layer_norm_of(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& sum, const at::Tensor& weight,
+                         const c10::optional<at::Tensor>& bias, double eps) {
   const Call call(x);
   const Rows rows = rows_of(x);
   const Normalized out{at::empty_like(x), float_row(x, rows.rows), float_row(x, rows.rows)};
   const at::Tensor scale = weight.contiguous(), shift = bias ? bias->contiguous() : at::Tensor();
-  launch_layer_norm(call.stream(), format_of(x), rows, x.data_ptr(), array_of(scale), array_or_none(shift),
-                    static_cast<float>(eps), out.y.data_ptr(), floats(out.mean), floats(out.rstd));
+  launch_layer_norm(call.stream(), format_of(x), rows, x.data_ptr(), {data_of(residual), data_of(sum)}, array_of(scale),
+                    array_or_none(shift), static_cast<float>(eps), out.y.data_ptr(), floats(out.mean), floats(out.rstd));
   return out;
+}
+
+Normalized layer_norm(const at::Tensor& x, const at::Tensor& weight, const c10::optional<at::Tensor>& bias, double eps) {
+  return layer_norm_of(x, at::Tensor(), at::Tensor(), weight, bias, eps);
+}
+
+AddedNorm add_layer_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                         const c10::optional<at::Tensor>& bias, double eps) {
+  const at::Tensor one = x.contiguous(), other = residual.contiguous(), sum = at::empty_like(one);
+  return {sum, layer_norm_of(one, other, sum, weight, bias, eps)};
 }
 
 NormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
@@ -42,14 +54,23 @@ NormGradients layer_norm_backward(const at::Tensor& dy, const at::Tensor& x, con
   return d;
 }
 
-Normalized rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+Normalized rms_norm_of(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& sum, const at::Tensor& weight, double eps) {
   const Call call(x);
   const Rows rows = rows_of(x);
   const Normalized out{at::empty_like(x), at::Tensor(), float_row(x, rows.rows)};
   const at::Tensor scale = weight.contiguous();
-  launch_rms_norm(call.stream(), format_of(x), rows, x.data_ptr(), array_of(scale), static_cast<float>(eps),
-                  out.y.data_ptr(), floats(out.rstd));
+  launch_rms_norm(call.stream(), format_of(x), rows, x.data_ptr(), {data_of(residual), data_of(sum)}, array_of(scale),
+                  static_cast<float>(eps), out.y.data_ptr(), floats(out.rstd));
   return out;
+}
+
+Normalized rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  return rms_norm_of(x, at::Tensor(), at::Tensor(), weight, eps);
+}
+
+AddedNorm add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight, double eps) {
+  const at::Tensor one = x.contiguous(), other = residual.contiguous(), sum = at::empty_like(one);
+  return {sum, rms_norm_of(one, other, sum, weight, eps)};
 }
 
 NormGradients rms_norm_backward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& rstd,
@@ -87,8 +108,10 @@ Tensors bias_gelu_backward(const at::Tensor& dy, const at::Tensor& x, const at::
 }
 
 TROUPE_CUDA_KERNEL(layer_norm, layer_norm);
+TROUPE_CUDA_KERNEL(add_layer_norm, add_layer_norm);
 TROUPE_CUDA_KERNEL(layer_norm_backward, layer_norm_backward);
 TROUPE_CUDA_KERNEL(rms_norm, rms_norm);
+TROUPE_CUDA_KERNEL(add_rms_norm, add_rms_norm);
 TROUPE_CUDA_KERNEL(rms_norm_backward, rms_norm_backward);
 TROUPE_CUDA_KERNEL(bias_gelu, bias_gelu);
 TROUPE_CUDA_KERNEL(bias_gelu_backward, bias_gelu_backward);

@@ -98,6 +98,23 @@ __device__ __forceinline__ void each_of_row(int64_t dim, const Body& body) {
   }
 }
 
+// N elements of x, to which the residual's are added where there is one. The sum is rounded as if it were written and read again, and
+// written.
+template <int N, class T>
+__device__ __forceinline__ void read_sum(const T* x, const T* residual, T* sum, int64_t i, float (&value)[N]) {
+  read<N>(x + i, value);
+  if (residual == nullptr) return;
+  float more[N];
+  read<N>(residual + i, more);
+#pragma unroll
+  for (int j = 0; j < N; j++) {
+    T rounded;
+    store(rounded, value[j] + more[j]);
+    value[j] = load(rounded);
+  }
+  write<N>(sum + i, value);
+}
+
 // Columns go to blocks of threads that each keep to one, or kWide side by side, and rows to row_blocks(rows) of them.
 constexpr int kColumnThreads = 32;
 constexpr int kRowThreads = 8;

@@ -305,6 +305,17 @@ at::Tensor attach_gradients(const at::Tensor& value, at::TensorList inputs, at::
   return out;
 }
 
+// --- texts under way: nothing is recorded ------------------------------------------------------------
+
+at::Tensor paged_attention(const at::Tensor& q, const at::Tensor&, const at::Tensor&, at::TensorList, at::TensorList,
+                           const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t, double) {
+  return heads_like(q);
+}
+
+at::Tensor draw_tokens(const at::Tensor& logits, const at::Tensor&, double, int64_t, double) {
+  return shape_of({logits.size(0)}, logits, at::kLong);
+}
+
 // --- libtorch's own that have no rule of shapes for backward ----------------------------------------
 
 at::Tensor convolution(const at::Tensor& x, const at::Tensor& weight, const Optional& bias, at::IntArrayRef stride,
@@ -344,6 +355,8 @@ void register_shapes(torch::Library& m) {
   m.impl("swiglu", swiglu);
   m.impl("cross_entropy", cross_entropy);
   m.impl("linear_cross_entropy", linear_cross_entropy);
+  m.impl("paged_attention_", paged_attention);
+  m.impl("draw_tokens", draw_tokens);
 }
 
 void register_libtorchs(torch::Library& m) {

@@ -82,6 +82,8 @@ export type CheckpointerProtocol = SnapshotProtocol &
     name: { in: { readonly step: number; readonly named: StateName }; out: Record<string, never> };
     /** Leaves a mark in the run's folder: a host that finds it there shares the folder. undefined without a folder. */
     mark: { in: Record<string, never>; out: { mark: string | undefined } };
+    /** Keeps these weights in memory, in place of the state kept before. */
+    hold: { in: HeldWeights; out: Record<string, never> };
     /** The state that is kept in memory, if any. */
     kept: { in: Record<string, never>; out: { state: KeptState | undefined } };
     /** Values of a kept state: for each wanted tensor its pieces, one flat tensor each; shared, read-only. */

@@ -1,5 +1,5 @@
 import type { RecordedTensor } from "../../compute/nn/index.ts";
-import type { FlatBlock, RecordedProgram, Unrecorded } from "../../compute/parallel/index.ts";
+import type { BlockCalls, FlatBlock, RecordedProgram, Unrecorded } from "../../compute/parallel/index.ts";
 import type { LossValues, LossWeights } from "../../job/index.ts";
 import type { StateName } from "../../library/checkpoint/index.ts";
 import type { GeneratedText, GenerateOptions } from "../../library/models/index.ts";
@@ -192,6 +192,8 @@ export interface RankStepped extends RankAccumulated {
   readonly unrecorded?: readonly Unrecorded[];
   /** Programs that blocks are replayed by, since the step before. */
   readonly programs?: readonly RecordedProgram[];
+  /** Calls of blocks that were replayed or recorded since the step before, if blocks are programs. */
+  readonly blockCalls?: BlockCalls;
   /** Whether the rank's code asks to end the run after this step; the rank then waits for the `verdict`. */
   readonly wantsStop?: boolean;
 }

@@ -2,6 +2,7 @@ import type { OptimizerProgress } from "../../compute/optim/index.ts";
 import type { TensorRef } from "../../compute/tensor/index.ts";
 import type { StepFinding } from "../../job/anomalies/index.ts";
 import type { ActorRef } from "../../runtime/index.ts";
+import type { InitialState } from "./initial-state.ts";
 import type { HeldMemory, HistogramPart, InspectedPart, InspectedUpdate } from "./inspection.ts";
 import type { OffloadProtocol } from "./offload.ts";
 import type { PagingProtocol } from "./paging.ts";
@@ -56,6 +57,8 @@ export type ShardProtocol = ShardGroupProtocol &
     reduce: { in: { step: number; block: number; gradient: TensorRef } };
     /** Answered when every block has been updated for `step`; undefined where the rank's loop has returned before it. */
     finish: { in: { step: number }; out: StepUpdated | undefined };
+    /** Puts a state in the place of the one before `step`, which no rank has begun; answered once it is that of `step + 1`. */
+    take: { in: { step: number; initial: InitialState }; out: Record<string, never> };
     /** Copies the state after `step` to the checkpointer, each block before its next update. */
     snapshot: { in: { step: number; checkpointer: ActorRef<SnapshotProtocol> } };
     /** Answered once the snapshots ordered before are noted: no update overwrites those states before they are copied. */

@@ -107,6 +107,16 @@ export class Shard {
     return layouts.map(({ index }) => shareRef(this.#store.full(index), { owner: reader }));
   }
 
+  /** Makes a step of a state that is given: no rank has begun it, or reads parameters. @returns once all ranks have made it */
+  async take(step: number, initial: protocol.InitialState): Promise<void> {
+    await this.#stateStore.fill(initial, this.#place.context.self);
+    this.#clock.scored(step);
+    this.#clock.advance(step, false);
+    this.#clock.forget(step);
+    this.#ended.reach(step + 1);
+    await Promise.all(this.#plan.layouts.map(({ index }) => this.#announce(index, step + 1)));
+  }
+
   /** Begins a step with its learning rates and inspections. */
   begin(step: number, begun: protocol.StepBegun): void {
     this.#steps.begin(step, begun, this.#store);

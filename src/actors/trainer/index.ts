@@ -1,10 +1,11 @@
 export type { AnomalyOptions, CheckpointOptions, RuntimeOptions } from "../../job/options/index.ts";
 export type { FrozenModel } from "./live/frozen-model.ts";
 export type { LiveModel } from "./live/live-model.ts";
+export type { ReadModel } from "./live/live-types.ts";
 export { configure } from "./plan/configure.ts";
 export { jobUrlOf, pythonScript } from "./plan/job-url.ts";
+export { type Launched, leadLaunch, takeLaunch } from "./plan/launched.ts";
 export { trainingOf } from "./plan/training-plan.ts";
 export { settingsIn } from "./resume/changes.ts";
 export { RESUME_AUTO, startedIn } from "./resume/resume-auto.ts";
-export type { Launched } from "./running.ts";
 export { Runtime } from "./runtime.ts";

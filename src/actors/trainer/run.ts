@@ -1,5 +1,5 @@
 import type { Module } from "../../compute/nn/index.ts";
-import { releaseCachedMemory, releaseRefsOf, type Tensor } from "../../compute/tensor/index.ts";
+import { releaseCachedMemory, releaseRefsOf } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { describeStall, reportError, type TroupeEventBody } from "../../job/events/index.ts";
 import { type JobConfig, nameOfJob } from "../../job/index.ts";
@@ -13,19 +13,20 @@ import {
   type RuntimeEvent,
   systemClock,
 } from "../../runtime/index.ts";
-import { type CallLog, over, RunControl } from "../engine/conductor/index.ts";
+import { type CallLog, over, RunControl, type SavedState } from "../engine/conductor/index.ts";
 import { Inspections } from "../inspect/index.ts";
 import { type Head, heartbeatOf } from "../launch/index.ts";
 import {
   type CheckpointerProtocol,
-  type HeldWeights,
   type InitialState,
   type RunResult,
   recipientName,
+  sentTo,
 } from "../protocols/index.ts";
-import type { FrozenState, OpenedRun } from "./live/live-model.ts";
+import type { OpenedRun } from "./live/live-model.ts";
 import { planRun } from "./plan/plan-run.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
+import { ServedWeights } from "./recovery/served-weights.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./recovery/supervised-checkpointer.ts";
 import { SupervisedRanks } from "./recovery/supervised-ranks.ts";
 import { Rendezvous } from "./rendezvous.ts";
@@ -64,8 +65,8 @@ export interface RunOptions {
 /** A live model's calls, which make the steps. */
 export interface LiveStart {
   readonly calls: CallLog;
-  /** The weights that it serves and never trains, if it is a frozen copy; the caller's. */
-  readonly frozen?: FrozenState | undefined;
+  /** The weights that it serves and never trains, if it is a frozen copy, or the checkpoint that has them; the caller's. */
+  readonly frozen?: ServedWeights | SavedState | undefined;
   /** Called when the model is there, and again after each restart. */
   readonly onOpen: (run: OpenedRun) => void;
 }
@@ -163,6 +164,11 @@ export class Run {
     return this.#numSteps;
   }
 
+  /** Whether all hosts are there. */
+  get haveJoined(): boolean {
+    return this.#haveJoined;
+  }
+
   inspect(): readonly ActorInspection[] {
     return this.#system.inspect();
   }
@@ -252,14 +258,15 @@ export class Run {
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
     const frozen = live?.frozen;
-    const held = frozen !== undefined && "tensors" in frozen ? frozen : undefined;
+    const served = frozen instanceof ServedWeights ? frozen : undefined;
     const checkpointer =
-      checkpoint && (await superviseCheckpointer(system, this.#prefix, checkpoint, folder?.hold, held));
+      checkpoint && (await superviseCheckpointer(system, this.#prefix, checkpoint, folder?.hold, served));
     this.#checkpointer = checkpointer;
+    const { deadlineMs } = settings.execution;
     const begun: Start =
       frozen === undefined
         ? start
-        : { ...start, initial: frozenState(start, held, checkpointer, settings.execution.deadlineMs) };
+        : { ...start, initial: frozenState(start, served, checkpointer, deadlineMs) };
     const hosts = head && this.#hosts.placed();
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
     if (start.resumed !== undefined)
@@ -320,6 +327,12 @@ export class Run {
         this.#stalls.stepTook(durationMs);
       },
       load: (folder) => stateIn(folder, model, start),
+      hold: async (weights) => {
+        served?.replace(weights);
+        if (served !== undefined && checkpointer !== undefined)
+          await checkpointer.ask("hold", served.refs(sentTo(checkpointer)), { deadlineMs });
+        return frozenState(start, served, checkpointer, deadlineMs);
+      },
       residentBytes: () => system.residentBytes(),
       begin: (kind, body) => system.begin(kind, body),
     }).finally(firstStep.resolve);
@@ -398,12 +411,12 @@ function slicesTo(checkpoint: CheckpointSettings | undefined): string | undefine
 /** The initial state of a frozen copy: weights in its checkpointer's memory, or a checkpoint. */
 function frozenState(
   { initial, base }: Start,
-  held: HeldWeights<Tensor> | undefined,
+  served: ServedWeights | undefined,
   checkpointer: ActorRef<CheckpointerProtocol> | undefined,
   deadlineMs: number,
 ): InitialState {
-  if (held === undefined || checkpointer === undefined) return { ...initial, isFrozen: true };
-  const { step, progress } = held;
+  if (served === undefined || checkpointer === undefined) return { ...initial, isFrozen: true };
+  const { step, progress } = served.now;
   return { kind: "memory", step, progress, checkpointer, deadlineMs, base: base?.beginning, isFrozen: true };
 }
 

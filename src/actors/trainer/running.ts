@@ -4,15 +4,9 @@ import type { Head, Launch } from "../launch/index.ts";
 import type { RunResult } from "../protocols/index.ts";
 import { Interruption } from "./interruption.ts";
 import { optionError } from "./option-error.ts";
+import type { Launched } from "./plan/launched.ts";
 import type { LiveStart, Run } from "./run.ts";
 import type { SharedSystem } from "./shared-system.ts";
-
-/** The launch of a run over several hosts. */
-export interface Launched {
-  readonly launch: Launch;
-  /** Settings that all hosts must share, in words for error messages. */
-  readonly about: string;
-}
 
 /** Parts that a {@link Running} works with. */
 export interface RunningOptions {

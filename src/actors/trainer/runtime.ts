@@ -23,15 +23,15 @@ import {
   type UpdateSummary,
 } from "../inspect/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
-import type { FrozenState, LiveModel, OpenedRun } from "./live/live-model.ts";
+import type { FrozenState, LiveModel, LiveRun, OpenedRun } from "./live/live-model.ts";
 import { type OpenOptions, settingsOfModel } from "./live/open-options.ts";
 import { optionError } from "./option-error.ts";
 import type { KindFor, openOwnActors, tellEvents } from "./own-actors.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
-import { launchedOptions, numHostsOf } from "./plan/launched.ts";
+import { type Launched, launchedOptions, numHostsOf, takeLaunch } from "./plan/launched.ts";
 import { settleResume } from "./resume/resume-auto.ts";
 import type { Run } from "./run.ts";
-import { type Launched, type Order, Running } from "./running.ts";
+import { type Order, Running } from "./running.ts";
 import type { SharedSystem } from "./shared-system.ts";
 
 /** The classes and functions that a runtime loads when it is spawned: an actor's thread imports this module too, and needs none. */
@@ -86,10 +86,13 @@ export class Runtime implements AsyncDisposable {
    * Starts what needs no job: checks the options, loads what a run is made of, attaches the sinks and serves the dashboard, if
    * there is one. Threads and processes of ranks are started by {@link run}, once the job's model, data and batch have been
    * checked against the layout.
-   * @param launched - set on the head of several hosts that a launcher started
+   * @param given - the launch that it leads, on the head of several hosts that a launcher started. Default: that of `troupe launch`
    * @throws {TroupeError} `OPTION`, `OPTIMIZER_OPTION`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
    */
-  static async spawn(options: RuntimeOptions = {}, launched?: Launched): Promise<Runtime> {
+  static async spawn(own: RuntimeOptions = {}, given?: Launched): Promise<Runtime> {
+    const led = given === undefined ? takeLaunch() : undefined;
+    const options = { ...led?.options, ...own };
+    const launched = given ?? led?.launched;
     // Imported lazily: an actor's thread imports this module with its job, and needs neither the run nor the schema.
     const { printScript, settle } = await import("../../job/options/index.ts");
     const [{ Run }, { SharedSystem }, { openOwnActors, tellEvents }] = await Promise.all([
@@ -178,11 +181,14 @@ export class Runtime implements AsyncDisposable {
    * ```ts
    * const judge = await runtime.actors.spawn<Judge>({ name: "judge", module: new URL("./judge.ts", import.meta.url) });
    * ```
-   * @throws {TroupeError} `SYSTEM_STOPPED` after {@link stop}
+   * On several hosts, with placement "process", `host` says on which an actor lives.
+   * @throws {TroupeError} `SYSTEM_STOPPED` after {@link stop}; `HOST_MISSING` on several hosts before the first run or model has begun:
+   *   they have not joined yet
    */
   get actors(): ActorSystem {
     if (this.#own === undefined) {
       if (this.#stopped) throw stopped("actors", "SYSTEM_STOPPED");
+      if (this.#launched !== undefined && this.#first?.run?.haveJoined !== true) throw notJoined();
       const { stallMs } = this.#settings.supervision;
       this.#own = this.#loaded.openOwnActors(this.#system, stallMs, (event) => this.#hub.emit(event));
     }
@@ -259,11 +265,12 @@ export class Runtime implements AsyncDisposable {
     const events = <K extends EventKind>(selected: EventStreamOptions<K>) =>
       this.#hub.events(selected, ({ model }) => model === name);
     const onOpen = (run: OpenedRun) => {
-      const openCopy = (step: number, state: Promise<FrozenState>): LiveModel<never> => {
+      const openCopy: LiveRun["openCopy"] = (step, state, layout) => {
         const calls = new CallLog(step);
-        const over = this.#serveCopy(options, url, run, calls, state);
+        const over = this.#serveCopy({ ...options, ...layout }, url, run, calls, state);
         endWith(over, calls);
-        return new LiveModel<never>({ ...run, calls, over, events, openCopy: undefined });
+        const model = new LiveModel<never>({ ...run, calls, over, events, openCopy: undefined });
+        return { model, take: (weights) => calls.add("take", { weights }) };
       };
       opened.resolve(
         new LiveModel<J>({ ...run, calls, over, events, openCopy: isLaunched ? undefined : openCopy }),
@@ -289,16 +296,14 @@ export class Runtime implements AsyncDisposable {
   ): Promise<RunResult> {
     this.#numCopies += 1;
     const name = `${options.name === undefined ? "" : `${options.name}-`}frozen-${this.#numCopies}`;
-    const frozen = await state;
-    try {
-      const resume = "path" in frozen ? frozen.path : undefined;
-      const own = { ...options, name, resume, checkpoint: undefined };
-      const settings = settingsOfModel(own, { ...this.#options, seed }, this.#settings, false);
-      const live = { calls, frozen, onOpen: () => {} };
-      return await this.#begin(name, settings, { jobUrl, overrides: config, live });
-    } finally {
-      if ("tensors" in frozen) for (const { values } of Object.values(frozen.tensors)) values.dispose();
-    }
+    const given = await state;
+    const { ServedWeights } = await import("./recovery/served-weights.ts");
+    using served = "tensors" in given ? new ServedWeights(given) : undefined;
+    const resume = "path" in given ? given.path : undefined;
+    const own = { ...options, name, resume, checkpoint: undefined };
+    const settings = settingsOfModel(own, { ...this.#options, seed }, this.#settings, false);
+    const live = { calls, frozen: "path" in given ? given : served, onOpen: () => {} };
+    return await this.#begin(name, settings, { jobUrl, overrides: config, live });
   }
 
   async #begin(
@@ -498,6 +503,15 @@ function endWith(over: Promise<unknown>, calls: CallLog): void {
     () => calls.end(),
     (error: unknown) => calls.end(error),
   );
+}
+
+function notJoined(): TroupeError {
+  return new TroupeError("HOST_MISSING", {
+    where: "actors",
+    expected: "all hosts to have joined",
+    got: "none so far",
+    hint: "await runtime.open(job) before, or the event run.started of a run",
+  });
 }
 
 function stopped(where: string, code: "RUN_IN_PROGRESS" | "SYSTEM_STOPPED"): TroupeError {

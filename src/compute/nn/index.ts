@@ -17,7 +17,7 @@ export {
   rowsOfTheirOwn,
   seenBy,
 } from "./attention/packed-row.ts";
-export { type PagedText, Pages, type PlacedToken } from "./attention/pages.ts";
+export { type PagedText, Pages, type PlacedToken, pagedInputs } from "./attention/pages.ts";
 export * from "./attention/relative-position-bias.ts";
 export {
   anglesAt,

@@ -37,6 +37,7 @@ export * from "./step-counter.ts";
 export { BlockTape } from "./tape/block-tape.ts";
 export * from "./tape/map-tensors.ts";
 export type * from "./tape/offloader.ts";
+export type { BlockCalls } from "./tape/program-call.ts";
 export type { RecordedProgram, Unrecorded } from "./tape/programs.ts";
 export * from "./tensor-parallel/cut-parameters.ts";
 export * from "./tensor-parallel/expert-parallel.ts";

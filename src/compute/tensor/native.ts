@@ -85,7 +85,9 @@ export interface Native {
   beginRecording(): number;
   endForward(recording: number): string | Error;
   dropRecording(recording: number): void;
-  recordGrad(recording: number): number | string;
+  endProgram(recording: number): number | string | Error;
+  beginBackward(recording: number): void;
+  endBackward(recording: number): number | string | Error;
   programDifference(one: number, other: number): string;
   improveProgram(program: number): void;
   describeProgram(program: number): ProgramText;

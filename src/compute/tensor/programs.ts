@@ -1,5 +1,4 @@
-import { putOperands } from "./backward.ts";
-import { frame, putTensors } from "./frame.ts";
+import { frame, putOptionalTensors, putTensors } from "./frame.ts";
 import { native, type ProgramText } from "./native.ts";
 import { adopt, type Tensor } from "./tensor.ts";
 
@@ -14,9 +13,15 @@ export function canRecordPrograms(): boolean {
  * From here to {@link endForward} this thread's operators are recorded while they compute.
  * @param inputs - tensors that change from call to call
  * @param parameters - tensors that stay where they are
+ * @param lists - that an operator of Troupe's may take, with other tensors and other lengths in each call
  */
-export function beginRecording(inputs: readonly Tensor[], parameters: readonly Tensor[]): number {
-  putTensors(putTensors(0, inputs, "program", "inputs"), parameters, "program", "parameters");
+export function beginRecording(
+  inputs: readonly Tensor[],
+  parameters: readonly Tensor[],
+  lists: readonly (readonly Tensor[])[] = [],
+): number {
+  const next = putTensors(putTensors(0, inputs, "program", "inputs"), parameters, "program", "parameters");
+  putLists(next, lists);
   return native().beginRecording();
 }
 
@@ -40,18 +45,34 @@ export function dropRecording(recording: number): void {
 }
 
 /**
- * Computes gradients as `grad` does, and records how.
- * @returns the gradients, and the program, or why there is none
+ * Ends a recording that has no backward.
+ * @returns the program, or why there is none
  */
-export function recordGrad(
+export function endProgram(recording: number): number | string | Error {
+  return native().endProgram(recording);
+}
+
+/**
+ * Records how `walk` computes gradients, and ends the recording.
+ * @param given - gradients of the results
+ * @returns what `walk` gives, and the program, or why there is none
+ */
+export function recordBackward(
   recording: number,
-  outputs: readonly Tensor[],
-  inputs: readonly Tensor[],
-  gradients: readonly Tensor[],
-): { readonly gradients: (Tensor | null)[]; readonly program: number | string } {
-  putOperands(outputs, gradients, inputs);
-  const program = native().recordGrad(recording);
-  return { gradients: takeGradients(inputs.length), program };
+  given: readonly Tensor[],
+  walk: () => (Tensor | null)[],
+): { readonly gradients: (Tensor | null)[]; readonly program: number | string | Error } {
+  putOptionalTensors(0, given, "program", "gradients");
+  native().beginBackward(recording);
+  try {
+    const gradients = walk();
+    const made = gradients.map((gradient) => gradient ?? undefined);
+    putOptionalTensors(0, made, "program", "gradients");
+    return { gradients, program: native().endBackward(recording) };
+  } catch (error) {
+    native().dropRecording(recording);
+    throw error;
+  }
 }
 
 /**
@@ -82,6 +103,7 @@ export function programFits(program: number, inputs: readonly Tensor[]): boolean
  * Replays the forward half.
  * @param leaves - which of the results shall ask for gradients
  * @param keep - whether {@link playBackward} follows
+ * @param lists - as {@link beginRecording} had them
  * @returns the results, and the number of the call; 0 unless it is kept
  */
 export function playForward(
@@ -90,9 +112,10 @@ export function playForward(
   streams: readonly number[],
   leaves: readonly boolean[],
   keep: boolean,
+  lists: readonly (readonly Tensor[])[] = [],
 ): { readonly results: Tensor[]; readonly call: number } {
   const next = putList(putTensors(0, inputs, "program", "inputs"), streams);
-  putList(next, leaves.map(Number));
+  putLists(putList(next, leaves.map(Number)), lists);
   const call = native().playForward(program, keep);
   const handles = Array.from(frame.subarray(0, leaves.length));
   return { results: handles.map((handle) => adopt(handle)), call };
@@ -120,6 +143,12 @@ export function dropProgram(program: number): void {
 function takeGradients(count: number): (Tensor | null)[] {
   const handles = Array.from(frame.subarray(0, count));
   return handles.map((handle) => (handle === 0 ? null : adopt(handle)));
+}
+
+function putLists(at: number, lists: readonly (readonly Tensor[])[]): void {
+  frame[at] = lists.length;
+  let next = at + 1;
+  for (const list of lists) next = putTensors(next, list, "program", "lists");
 }
 
 function putList(at: number, numbers: readonly number[]): number {

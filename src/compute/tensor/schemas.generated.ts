@@ -395,4 +395,6 @@ export const schemas: readonly string[] = [
   "troupe::group_reduce_scatter(Tensor x, int communicator, int reduction) -> Tensor",
   "troupe::group_broadcast(Tensor x, int communicator, int root) -> Tensor",
   "troupe::group_all_to_all(Tensor x, int communicator, int[] output_splits, int[] input_splits) -> Tensor",
+  "troupe::quantize_q8_0(Tensor values) -> Tensor",
+  "troupe::quantize_q4_k(Tensor values) -> Tensor",
 ];

@@ -822,3 +822,23 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   putNumbers(next, inputSplits, "groupAllToAll", "inputSplits");
   return adopt(call(392));
 }
+
+/**
+ * GGUF's blocks of 32 values in 8 bits with a scale, uint8 [34 · blocks], by ggml's reference code.
+ *
+ * `troupe::quantize_q8_0(Tensor values) -> Tensor`
+ */
+export function quantizeQ80(values: Tensor): Tensor {
+  frame[0] = handleOf(values, "quantizeQ80", "values");
+  return adopt(call(393));
+}
+
+/**
+ * GGUF's super-blocks of 256 values in 4 bits with scales and minima, uint8 [144 · super-blocks], by ggml's reference code.
+ *
+ * `troupe::quantize_q4_k(Tensor values) -> Tensor`
+ */
+export function quantizeQ4K(values: Tensor): Tensor {
+  frame[0] = handleOf(values, "quantizeQ4K", "values");
+  return adopt(call(394));
+}

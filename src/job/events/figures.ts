@@ -1,5 +1,8 @@
 import type { EventKind, EventOf, TroupeEvent } from "./event.ts";
 
+/** The port at which Prometheus finds the figures by default: that of OpenTelemetry's exporters. */
+export const METRICS_PORT = 9464;
+
 /** Unit of a figure's value as events have it. Outputs may convert it: Prometheus has seconds for milliseconds. */
 export type Unit = "" | "nats" | "ms" | "bytes" | "samples/s" | "tokens/s" | "share";
 

@@ -2,7 +2,7 @@
 
 export { composeReport, type ErrorReport, reportError, type SourceFrame } from "./error-report.ts";
 export * from "./event.ts";
-export { type Figure, figuresOf, fillIn, type Labels } from "./figures.ts";
+export { type Figure, figuresOf, fillIn, type Labels, METRICS_PORT } from "./figures.ts";
 export { EventHub, type EventStreamOptions } from "./hub/event-hub.ts";
 export type { EventListener } from "./hub/event-listeners.ts";
 export { EventStream } from "./hub/event-stream.ts";

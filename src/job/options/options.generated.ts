@@ -115,7 +115,7 @@ export interface RuntimeOptions {
   readonly prefetchBytes?: number | undefined;
   /**
    * How the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the
-   * same bits (CPU). Default: off.
+   * same bits (not tried on a GPU yet). Default: off.
    */
   readonly graph?: "off" | "exact" | undefined;
   /** Compute threads of each rank. Default: the machine's cores divided by its ranks. */
@@ -140,9 +140,9 @@ export interface RuntimeOptions {
    */
   readonly stallMs?: number | undefined;
   /**
-   * Whether each actor has a warm standby, started once steps have been made for 2 s: a thread or process that has
-   * loaded all modules and can take its place within milliseconds, at the cost of its memory. Default: true if the run
-   * saves, to files or in memory.
+   * Whether each actor has a warm standby, started once steps have been made for 2 s, for a live model at once: a
+   * thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its
+   * memory. Default: true if the run saves, to files or in memory, and for live models.
    */
   readonly warmStandby?: boolean | undefined;
   /**

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { DEVICE_KINDS } from "../../compute/tensor/index.ts";
 import { DEFAULT_RULES } from "../anomalies/index.ts";
-import type { EventSink } from "../events/index.ts";
+import { type EventSink, METRICS_PORT } from "../events/index.ts";
 import { cadence, number, oneOf, options, text, toggle, whole, withHint } from "./kinds.ts";
 import { grouped, named, option } from "./option.ts";
 
@@ -118,7 +118,7 @@ const execution = grouped("execution", {
     "bytes of parameters to gather ahead of the computation, and of offloaded updates to leave behind it, such as 64MB; 0: gather on demand, Infinity: gather all at once",
     { unit: "bytes" }),
   graph: option(oneOf(["off", "exact"]).default("off"), "--graph <mode>",
-    "how the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the same bits (CPU)"),
+    "how the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the same bits (not tried on a GPU yet)"),
   threadsPerRank: option(whole(1).optional(), "--threads-per-rank <n>", "compute threads of each rank",
     { otherwise: "the machine's cores divided by its ranks" }),
   bind: option(oneOf(["none", "cores", "numa"]).default("none"), "--bind <what>",
@@ -186,8 +186,8 @@ const supervision = grouped("supervision", {
     "longest time without progress within a step before actor.stalled names the actor and its group restarts; also the longest time for a call into your own code (a batch, a loss, an import) before actor.stalled names it. At least five times a long step of the last 100",
     { unit: "ms" }),
   warmStandby: option(toggle().optional(), "",
-    "whether each actor has a warm standby, started once steps have been made for 2 s: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its memory",
-    { otherwise: "true if the run saves, to files or in memory", also: { "--no-warm-standby": "keep no warm standbys: a restart takes a second longer" } }),
+    "whether each actor has a warm standby, started once steps have been made for 2 s, for a live model at once: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its memory",
+    { otherwise: "true if the run saves, to files or in memory, and for live models", also: { "--no-warm-standby": "keep no warm standbys: a restart takes a second longer" } }),
   signals: option(toggle().default(false), "",
     "whether SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run: the first lets the granted steps finish and saves, the second ends the process at once. troupe run sets it"),
   graceSeconds: option(number("> 0", (value) => value > 0).default(60), "--grace <seconds>",
@@ -344,7 +344,7 @@ const output = grouped("output", {
     { otherwise: "none" }),
   prometheus: option(z.union([z.boolean(), options({
     port: option(whole(0, LAST_PORT).optional(), "--prometheus [port]",
-      "serve metrics for Prometheus on this port of the loopback address", { otherwise: "9464" }),
+      "serve metrics for Prometheus on this port of the loopback address", { otherwise: `${METRICS_PORT}` }),
   })], { error: "true, false or a port to serve them on" }).default(false), "", "whether metrics are served for Prometheus"),
   traceFile: file("--trace-file <file>", "write a trace of every actor and message for ui.perfetto.dev"),
 });

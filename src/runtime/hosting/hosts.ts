@@ -42,12 +42,12 @@ export class Hosts {
     this.#hub = hub;
   }
 
-  /** Returns the host for a process of this name; undefined for this host. */
-  hostOf(process: string): RemoteHost | undefined {
+  /** Returns the host for a process of this name, the `wanted` one if it is there; undefined for this host. */
+  hostOf(process: string, wanted: number | undefined): RemoteHost | undefined {
     const others = [...this.#living.values()].filter(({ card }) => !card.isCompanion);
     const places = [0, ...others.map(({ card }) => card.place)].sort((a, b) => a - b);
-    const place = this.#options.placeOf(process, places);
-    return this.#at(place);
+    const isThere = wanted !== undefined && places.includes(wanted);
+    return this.#at(isThere ? wanted : this.#options.placeOf(process, places));
   }
 
   /**

@@ -21,6 +21,7 @@ import { Hosts, type HostsOptions } from "./hosts.ts";
 import { removeOwnedFolder } from "./owned-folder.ts";
 import type { LinkPlace } from "./placement.ts";
 import { type News, unpackNews } from "./process-orders.ts";
+import type { RemoteHost } from "./remote-host.ts";
 import { startProcess } from "./started-process.ts";
 import type { Warmup } from "./thread.ts";
 
@@ -54,6 +55,8 @@ export class ProcessPool {
   readonly #byName = new Map<string, HostProcess>();
   /** Warm standbys by the name of the process that they replace. */
   readonly #standbys = new Map<string, HostProcess>();
+  /** Numbers of the hosts that processes are wanted on. */
+  readonly #wanted = new Map<string, number>();
   /** Names whose standby ended by itself, as in `WarmStandbys`. */
   readonly #lost = new Set<string>();
   readonly #running = new Map<number, HostProcess>();
@@ -70,15 +73,23 @@ export class ProcessPool {
 
   /**
    * Returns the process of this name, and starts it if needed.
+   * @param warmup - of a thread in it that an actor is about to get
    * @throws {TroupeError} `PROCESS_START_FAILED`, `PROCESS_UNSUPPORTED`; `SYSTEM_STOPPED` if the pool is being closed
    */
-  async host(name: string): Promise<HostProcess> {
+  async host(name: string, warmup?: Warmup): Promise<HostProcess> {
     this.#opening ??= this.#open();
     const opened = await this.#opening;
     if (this.#isClosed) throw closed(name);
     const host = this.#byName.get(name) ?? this.#take(name, opened);
+    if (warmup !== undefined) host.prepareStandby(warmup);
     await untilReady(host);
     return host;
+  }
+
+  /** Notes the host that a process is wanted on, from its next start on. @returns whether there is or may be such a host */
+  want(name: string, host: number): boolean {
+    this.#wanted.set(name, host);
+    return Number.isInteger(host) && host >= 0 && host < (this.#options.hosts?.count ?? 1);
   }
 
   /** Listens for other hosts and returns the data that they need to join. */
@@ -242,7 +253,7 @@ export class ProcessPool {
   #take(name: string, opened: Opened): HostProcess {
     const standby = this.#standbys.get(name);
     // The standby may be on another host than the process is to run on now.
-    const isThere = standby !== undefined && standby.place === opened.hosts?.hostOf(name)?.card.place;
+    const isThere = standby !== undefined && standby.place === this.#hostOf(name, opened)?.card.place;
     const host = isThere ? standby : this.#start(name, opened);
     if (isThere) this.#standbys.delete(name);
     this.#lost.delete(name);
@@ -250,7 +261,12 @@ export class ProcessPool {
     return host;
   }
 
-  #start(name: string, { folder, hub, hosts }: Opened): HostProcess {
+  #hostOf(name: string, { hosts }: Opened): RemoteHost | undefined {
+    return hosts?.hostOf(name, this.#wanted.get(name));
+  }
+
+  #start(name: string, opened: Opened): HostProcess {
+    const { folder, hub } = opened;
     this.#lastIndex += 1;
     const { preloadUrl, network, settings } = this.#options;
     const start = {
@@ -263,7 +279,7 @@ export class ProcessPool {
       // The port is this process's own; the new one takes a free port.
       network: network && { ...network, port: 0 },
     };
-    const started = hosts?.hostOf(name)?.start(name, start) ?? startProcess(name, start);
+    const started = this.#hostOf(name, opened)?.start(name, start) ?? startProcess(name, start);
     const host = new HostProcess(name, start.index, hub, started);
     this.#running.set(host.index, host);
     void host.ended.then(() => this.#ended(host, folder));

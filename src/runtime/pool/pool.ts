@@ -8,12 +8,14 @@ import type { Route } from "./route.ts";
 
 /** Options of a pool: of its actors, which are alike, and of the supervisor that starts them again. */
 export interface PoolPlan
-  extends Omit<SpawnPlace, "index">,
+  extends Omit<SpawnPlace, "index" | "host">,
     Omit<SupervisorOptions, "name" | "strategy" | "children"> {
   /** Number of its actors. */
   readonly size: number;
   /** `round_robin` by default. */
   readonly route?: Route;
+  /** Numbers of the hosts that its actors live on, in turn; with placement "process". */
+  readonly hosts?: readonly number[];
 }
 
 /** A {@link PoolPlan}, and the function that makes the value given to each actor's `start`, again for each incarnation. */
@@ -50,7 +52,7 @@ export function supervisionOf(
   options: PoolPlan & { readonly init?: (index: number) => unknown },
   kindsOf: (name: string) => readonly string[] | undefined,
 ): SupervisorOptions {
-  const { name, size, route = "round_robin", init, role = name, ...rest } = options;
+  const { name, size, route = "round_robin", hosts = [], init, role = name, ...rest } = options;
   if (!Number.isInteger(size) || size < 1)
     throw new TroupeError("SUPERVISOR_OPTION", {
       where: `pool ${name}`,
@@ -72,7 +74,8 @@ export function supervisionOf(
     },
   };
   const children = members.map((member, index): ChildSpec => {
-    const place = { ...rest, name: member, role, index };
+    const host = hosts[index % hosts.length];
+    const place = { ...rest, name: member, role, index, ...(host !== undefined && { host }) };
     return { ...place, init: () => init?.(index) };
   });
   return { ...rest, name, strategy: "one_for_one", children: [children, router] };

@@ -29,7 +29,14 @@ export interface SpawnPlace extends ThreadOptions, ActorRole {
   readonly placement?: Placement;
   /** Name of the process, with placement "process"; actors that name one share it, a thread each. Default: the actor's name. */
   readonly process?: string;
-  /** Modules that it imports later; its warm standby (`Supervisor.prepareStandby`) loads them in advance. Default: no standby. */
+  /**
+   * Number of the host of that process, 0 for the system's own. Default, and where that host is lost: as `HostsOptions.placeOf` says.
+   */
+  readonly host?: number;
+  /**
+   * Modules that it imports later; its warm standby (`Supervisor.prepareStandby`) loads them in advance, as does a restart while the
+   * others of its group still end. Default: no standby, and its module is loaded once it starts.
+   */
   readonly standbyModules?: readonly URL[];
   /** Deadline for loading and `start`, in ms, once its process has started. */
   readonly startDeadlineMs?: number;

@@ -39,6 +39,11 @@ export interface SupervisorOptions {
   readonly children: readonly (ChildSpec | readonly ChildSpec[])[];
   /** Deadline for stopping a child, in ms. Before a restart their messages are not drained. */
   readonly stopDeadlineMs?: number;
+  /**
+   * Whether each child always has a warm standby: a thread, with a process if it lives in one, that has loaded its module and takes its place. It
+   * costs the standby's memory. False by default.
+   */
+  readonly warmStandby?: boolean;
   readonly onRestart?: (report: RestartReport) => void;
   /** Called when the supervisor has given up, with the first failure of the window and all; else the failure is unhandled. */
   readonly onEscalate?: (cause: Failure, failures: readonly Failure[]) => void;

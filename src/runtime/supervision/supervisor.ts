@@ -108,6 +108,7 @@ export class Supervisor {
         const [failed] = await startAll(wave, siblings);
         if (failed !== undefined) throw failed.error;
       }
+      this.#keepStandbys();
     } catch (error) {
       this.#giveUp();
       await stopAll(this.#waves, { reason: "a sibling could not start" });
@@ -128,8 +129,14 @@ export class Supervisor {
   #makeChild(spec: ChildSpec): SupervisedChild {
     const onEnd = (down: Down): void => this.#onEnd({ child, down });
     const places = { launcher: this.#launcher, part: this.#part };
-    const child: SupervisedChild = new SupervisedChild(places, spec, (name) => this.ref(name), onEnd);
+    const own = this.#options.warmStandby === true ? { standbyModules: [], ...spec } : spec;
+    const child: SupervisedChild = new SupervisedChild(places, own, (name) => this.ref(name), onEnd);
     return child;
+  }
+
+  #keepStandbys(): void {
+    if (this.#options.warmStandby === true && !this.#stopping)
+      for (const child of this.#children) child.prepareStandby();
   }
 
   #onEnd(ended: Ended): void {
@@ -165,6 +172,8 @@ export class Supervisor {
     affected: readonly SupervisedChild[],
     cause: Failure | undefined,
   ): Promise<void> {
+    // Threads and processes of those that may have standbys load their modules while the others end.
+    for (const child of affected.filter((child) => isToStart(child, reason))) child.prepareStandby();
     const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
     const stuck = await stopAll(this.#wavesOf(affected), options);
     // Children that ended with it, or meanwhile with its process, are restarted too: their ends are not counted again.
@@ -179,7 +188,7 @@ export class Supervisor {
     affected: readonly SupervisedChild[],
     cause: Failure | undefined,
   ): Promise<void> {
-    const toStart = affected.filter((child) => child === reason || child.restart !== "temporary");
+    const toStart = affected.filter((child) => isToStart(child, reason));
     const siblings = new Siblings();
     for (const child of toStart) child.prepare();
     for (const wave of this.#wavesOf(toStart)) {
@@ -192,6 +201,7 @@ export class Supervisor {
       for (const { name: actor, incarnation } of wave)
         this.#launcher.report({ kind: "actor.restarted", actor, incarnation, cause });
     }
+    this.#keepStandbys();
     this.#options.onRestart?.({ child: reason.name, restarted: toStart.map(({ name }) => name), cause });
   }
 
@@ -227,6 +237,9 @@ export class Supervisor {
     return stopDeadlineMs === undefined ? {} : { deadlineMs: stopDeadlineMs };
   }
 }
+
+const isToStart = (child: SupervisedChild, reason: SupervisedChild) =>
+  child === reason || child.restart !== "temporary";
 
 /** Starts all of them together, even if one fails; returns those that could not start. */
 async function startAll(

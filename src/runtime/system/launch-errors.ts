@@ -36,6 +36,28 @@ export function processWithoutPlacement(name: string, placement: Placement): Tro
   });
 }
 
+/** Makes `PROCESS_UNSUPPORTED`: a host was named for an actor without a process of its own. */
+export function hostWithoutProcess(name: string, placement: Placement): TroupeError {
+  return new TroupeError("PROCESS_UNSUPPORTED", {
+    where: `spawn ${name}`,
+    expected: `no host with placement "${placement}"`,
+    got: "one",
+    hint: 'leave it out, or use placement "process"',
+    fields: { name, placement },
+  });
+}
+
+/** Makes `HOST_MISSING`: a host was named that the system does not have. */
+export function noSuchHost(name: string, host: number, count: number): TroupeError {
+  return new TroupeError("HOST_MISSING", {
+    where: `spawn ${name}`,
+    expected: count === 1 ? "host 0, the only one" : `one of hosts 0 to ${count - 1}`,
+    got: String(host),
+    hint: "the system's option hosts says how many there are",
+    fields: { name, host },
+  });
+}
+
 /** Makes `ACTOR_STUCK`: termination does not end it, because native code does not return. */
 export function isStuck(address: Address): TroupeError {
   return new TroupeError("ACTOR_STUCK", {

@@ -5,6 +5,7 @@ import type { HostProcess } from "../hosting/host-process.ts";
 import type { HostsOptions } from "../hosting/hosts.ts";
 import type { LinkPlace } from "../hosting/placement.ts";
 import { ProcessPool } from "../hosting/process-pool.ts";
+import type { Warmup } from "../hosting/thread.ts";
 import { WarmStandbys } from "../hosting/warm-standbys.ts";
 import { ActorRef } from "../messaging/actor-ref.ts";
 import { type Address, describe } from "../protocol/address.ts";
@@ -25,8 +26,10 @@ import { type ActorRecord, type Answerable, recordOf } from "./actor-record.ts";
 import { Addresses } from "./addresses.ts";
 import { type LaunchContext, launch } from "./launch.ts";
 import {
+  hostWithoutProcess,
   isStuck,
   nameTaken,
+  noSuchHost,
   processWithoutPlacement,
   startedTooLate,
   startTimeout,
@@ -106,11 +109,23 @@ export class Launcher {
     return part;
   }
 
-  /** Begins to start the process of an actor, so that several processes start at the same time. */
-  prepare({ name, placement, process = name }: SpawnPlace, part: Part): void {
-    if (placement !== "process" || part.refusesStarts) return;
+  /**
+   * Begins to start the process of an actor, so that several start at the same time; and its thread, if it has `standbyModules`: that one
+   * loads the actor's module while others still start.
+   */
+  prepare(place: SpawnPlace, part: Part): void {
+    const { name, placement = "thread", process = name, standbyModules } = place;
+    if (placement === "main" || part.refusesStarts) return;
+    const warmup = standbyModules && this.#warmupOf(place, []);
+    if (placement === "thread") {
+      if (warmup === undefined) return;
+      part.standbys.set(name, process);
+      this.#standbys.prepareStandby(warmup);
+      return;
+    }
     part.processes.add(process);
-    const prepared = this.#preloaded.load().then(() => this.#processes.host(process));
+    if (place.host !== undefined) this.#processes.want(process, place.host);
+    const prepared = this.#preloaded.load().then(() => this.#processes.host(process, warmup));
     prepared.catch(() => {}); // reported by `start`, which comes next
   }
 
@@ -119,12 +134,10 @@ export class Launcher {
    * false if there is nothing left to start.
    */
   prepareStandby(place: SpawnPlace, part: Part): boolean {
-    const { name, module, placement = "thread", process = name, standbyModules } = place;
+    const { name, placement = "thread", process = name, standbyModules } = place;
     if (standbyModules === undefined || placement === "main" || part.refusesStarts) return false;
     part.standbys.set(name, process);
-    const { resourceLimits, modules } = place;
-    const moduleUrls = [this.#options.preload, module, ...standbyModules].flatMap((url) => url?.href ?? []);
-    const warmup = { name, moduleUrls, resourceLimits, modules };
+    const warmup = this.#warmupOf(place, standbyModules);
     if (placement === "thread") return this.#standbys.prepareStandby(warmup);
     return this.#processes.prepareStandby(process, warmup);
   }
@@ -136,6 +149,7 @@ export class Launcher {
     this.#refuseTakenName(name);
     if (placement !== "process" && place.process !== undefined)
       throw processWithoutPlacement(name, placement);
+    if (place.host !== undefined) this.#wantHost(place, place.host);
     let host: HostProcess | undefined;
     if (placement === "process") {
       // The process may begin to leave while this waits, when its last actor ends: then get a new one.
@@ -230,6 +244,17 @@ export class Launcher {
     const owner = this.registry.actors.livingRecord(ownerUid);
     if (owner === undefined) throw startedTooLate(place.name);
     return await this.start(place, init, { part: owner.part, ownerUid });
+  }
+
+  /** @throws {TroupeError} `HOST_MISSING` if the system has no such host, `PROCESS_UNSUPPORTED` for an actor of no process */
+  #wantHost({ name, placement = "thread", process = name }: SpawnPlace, host: number): void {
+    if (placement !== "process") throw hostWithoutProcess(name, placement);
+    if (!this.#processes.want(process, host)) throw noSuchHost(name, host, this.#options.hosts?.count ?? 1);
+  }
+
+  #warmupOf({ name, module, resourceLimits, modules }: SpawnPlace, later: readonly URL[]): Warmup {
+    const moduleUrls = [this.#options.preload, module, ...later].flatMap((url) => url?.href ?? []);
+    return { name, moduleUrls, resourceLimits, modules };
   }
 
   #refuseTakenName(name: string): void {

@@ -46,5 +46,7 @@ function textOf({ block, forward, backward }: EventOf<"block.recorded">): string
     `${block}, ${name}: ${operators.length} operators, of ${numIssued} that are issued without a program`,
     ...operators.map((operator) => `  ${operator}`),
   ];
-  return [...half("forward", forward), ...half("backward", backward)].join("\n");
+  // Evaluation computes forward alone.
+  const behind = backward.numIssued === 0 ? [] : half("backward", backward);
+  return [...half("forward", forward), ...behind].join("\n");
 }

@@ -10,6 +10,7 @@ import { addExportCommand } from "./export.ts";
 import { checkPrinted, printsFullErrors } from "./flags.ts";
 import { addGenerateCommand } from "./generate.ts";
 import { addInspectCommand } from "./inspect.ts";
+import { addLaunchCommand } from "./launch.ts";
 import { misunderstood } from "./misunderstood.ts";
 import { addPlanCommand } from "./plan.ts";
 import { addPreprocessCommand } from "./preprocess.ts";
@@ -21,7 +22,7 @@ import { addServeCommand } from "./serve.ts";
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 75 } as const;
 
 /**
- * Runs the command line: `troupe run JOB …`, `troupe plan JOB …`, `troupe inspect --graph JOB`, `troupe checkpoint …`,
+ * Runs the command line: `troupe run JOB …`, `troupe launch SCRIPT`, `troupe plan JOB …`, `troupe inspect --graph JOB`, `troupe checkpoint …`,
  * `troupe dashboard PATH`, `troupe export FOLDER`, `troupe generate FOLDER`, `troupe chat FOLDER`, `troupe serve JOB`,
  * `troupe preprocess`, `troupe doctor`.
  * @param args - the arguments after the program's name
@@ -38,6 +39,7 @@ export async function main(args: readonly string[]): Promise<number> {
   for (const stream of [process.stdout, process.stderr])
     if (stream.listenerCount("error") === 0) stream.on("error", () => {});
   addRunCommand(program);
+  addLaunchCommand(program);
   addRapidformerCommands(program);
   addPlanCommand(program);
   addInspectCommand(program);

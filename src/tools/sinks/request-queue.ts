@@ -36,20 +36,30 @@ export class RequestQueue {
   #sending: Promise<void> | undefined;
   #tell: TellTrouble = () => {};
 
-  /** @param output - name of the tracker in messages */
-  constructor(output: string) {
+  readonly #keptIn: string | undefined;
+
+  /**
+   * @param output - name of the tracker in messages
+   * @param keptIn - a file that has what is not sent at the end, for a later process. Default: that is lost
+   */
+  constructor(output: string, keptIn?: string) {
     this.#output = output;
+    this.#keptIn = keptIn;
   }
 
   onTrouble(tell: TellTrouble): void {
     this.#tell = tell;
   }
 
+  /** Whether there is room for entries; those without room are lost. @param numSoon - entries that are added before them */
+  admits(numEntries: number, numSoon = 0): boolean {
+    const hasRoom = this.#numHeld + numSoon + numEntries <= MOST_HELD;
+    if (!hasRoom) this.#numLost += numEntries;
+    return hasRoom;
+  }
+
   add(request: TrackerRequest): void {
-    if (this.#numHeld + request.numEntries > MOST_HELD) {
-      this.#numLost += request.numEntries;
-      return;
-    }
+    if (!this.admits(request.numEntries)) return;
     this.#waiting.push(request);
     this.#numHeld += request.numEntries;
     this.#sending ??= this.#sendAll().finally(() => {
@@ -62,9 +72,15 @@ export class RequestQueue {
     const timer = setTimeout(() => this.#ended.abort(), patienceMs);
     await this.#sending;
     clearTimeout(timer);
-    const numLost = this.#numLost + this.#numHeld;
-    if (numLost === 0) return;
-    const error = this.#error ?? new Error("more came than it took");
+    const isKept = this.#keptIn !== undefined && this.#numHeld > 0;
+    const numLost = this.#numLost + (isKept ? 0 : this.#numHeld);
+    if (numLost === 0 && !isKept) return;
+    const { message } = this.#error ?? new Error("more came than it took");
+    const error = new Error(
+      isKept
+        ? `${message}; ${this.#numHeld} figures wait in ${this.#keptIn} until the run is resumed`
+        : message,
+    );
     this.#tell({ kind: "output.failed", output: this.#output, error: reportError(error), numLost });
   }
 

@@ -27,13 +27,13 @@ const judges = await runtime.actors.pool<SortingJudge, { endsAt: number; once: s
   placement,
   size: 2,
   restarts: 1_000,
+  warmStandby: true,
   init: () => ({ endsAt: -1, once: "" }),
 });
 const policy = await runtime.open<typeof job>(new URL("./grpo-job.ts", import.meta.url));
 const reference = await policy.frozenCopy();
 strikes.begin();
 
-const answers: Promise<string>[] = [];
 const draw = new Chance(3);
 for await (const { round, texts, marks } of rollouts({
   rounds,
@@ -44,7 +44,7 @@ for await (const { round, texts, marks } of rollouts({
   },
   judge: (texts, round) => judges.ask("mark", { texts, round }, { deadlineMs: 60_000 }),
 })) {
-  answers.push(Promise.resolve(`round ${round}: ${JSON.stringify([texts, marks])}`));
+  strikes.note(Promise.resolve({ round, texts, marks }));
   const tokens = tensor(texts, { dtype: "int64" });
   const { rows } = await reference.call("logProbs", { tokens });
   const weights = tokenWeights(
@@ -53,14 +53,14 @@ for await (const { round, texts, marks } of rollouts({
   );
   const advantages = groupAdvantages(tensor(marks), samples);
   const batch = { tokens, weights, advantages, reference: rows.logProbs };
-  answers.push(policy.accumulate("grpo", batch).then((told) => JSON.stringify(told)));
-  answers.push(policy.step({ lr: 1e-2 }).then((told) => JSON.stringify(told)));
+  strikes.note(policy.accumulate("grpo", batch));
+  strikes.note(policy.step({ lr: 1e-2 }));
   // Some strikes come while nothing is asked of the ranks.
   if (draw.below(2) === 0) await new Promise((resolve) => setTimeout(resolve, 200));
 }
 const parameters = await policy.parameters();
 strikes.end();
-const told = await toldOf(answers, parameters, strikes);
+const told = await toldOf(strikes, parameters);
 await policy.close();
 await runtime.stop();
 process.stdout.write(`\n${JSON.stringify(told)}\n`);

@@ -1,7 +1,9 @@
 import { mkdirSync } from "node:fs";
 import type { Workspace } from "../../fixtures/run-tiny.ts";
+import { joinInto } from "../../joined/run-joined.ts";
 import type { Chance } from "../chance.ts";
 import { runProgram } from "../run-program.ts";
+import type { Replacement } from "./replacements.ts";
 import type { SessionOrder, SessionTold } from "./strikes.ts";
 
 /** The programs that make sessions, by their kind. */
@@ -29,16 +31,16 @@ export interface LiveReport {
   numRestarts: number;
   /** Calls that were answered, over all sessions. */
   numCalls: number;
-  /** The longest time, in ms, until an actor that was killed had a successor. */
-  slowestMs: number;
-  /** Replacements in all, and those that took longer than {@link REPLACED_MS}. */
-  numReplaced: number;
-  numLate: number;
+  readonly replacements: Replacement[];
   readonly wrong: string[];
 }
 
-/** Within this time, in ms, a killed actor is to be replaced. */
+/** Within this time, in ms, a killed actor is to have a successor that can work. */
 export const REPLACED_MS = 1_000;
+
+/** Those that took longer. */
+export const lateIn = ({ replacements }: LiveReport) =>
+  replacements.filter(({ replacedMs }) => replacedMs > REPLACED_MS);
 
 /** A report of no session. */
 export const noSessions = (): LiveReport => ({
@@ -46,9 +48,7 @@ export const noSessions = (): LiveReport => ({
   numKills: 0,
   numRestarts: 0,
   numCalls: 0,
-  slowestMs: 0,
-  numReplaced: 0,
-  numLate: 0,
+  replacements: [],
   wrong: [],
 });
 
@@ -71,6 +71,8 @@ export async function strikeSessions(
   { numSessions, chance, report, onSession }: LiveOptions,
 ): Promise<void> {
   const calm = new Map<string, SessionTold>();
+  // As the package has them: a thread of a clone loads hundreds of modules, one by one.
+  const env = joinInto(workspace.path("joined"));
   for (let at = 0; at < numSessions; at++) {
     const kind = kinds[at % kinds.length] as (typeof kinds)[number];
     // By turns, so that each layout comes to its share.
@@ -81,19 +83,19 @@ export async function strikeSessions(
     const where = `session ${at} (${kind}, ${name}, a ${placement} each)`;
     const order = { layout: layouts[name], placement, seed: chance.below(1e9) };
     const key = `calm ${kind} ${name}`;
-    const undisturbed = calm.get(key) ?? (await make(workspace, key, kind, { ...order, kills: 0 }, report));
+    const undisturbed =
+      calm.get(key) ?? (await make({ workspace, where: key, env }, kind, { ...order, kills: 0 }, report));
     if (undisturbed === undefined) continue;
     calm.set(key, undisturbed);
-    const told = await make(workspace, where, kind, { ...order, kills: 1 + chance.below(4) }, report);
+    const struck = { ...order, kills: 1 + chance.below(4) };
+    const told = await make({ workspace, where, env }, kind, struck, report);
     report.numSessions += 1;
     if (told !== undefined) {
       report.wrong.push(...differences(told, undisturbed).map((each) => `${where}: ${each}`));
       report.numKills += told.numKills;
       report.numRestarts += told.numRestarts;
       report.numCalls += told.answers.length;
-      report.slowestMs = Math.max(report.slowestMs, ...told.replacedMs);
-      report.numReplaced += told.replacedMs.length;
-      report.numLate += told.replacedMs.filter((ms) => ms > REPLACED_MS).length;
+      report.replacements.push(...told.replacements);
     }
     onSession(where);
   }
@@ -101,9 +103,15 @@ export async function strikeSessions(
 
 const layoutNames = Object.keys(layouts) as (keyof typeof layouts)[];
 
+/** The place of a session's program. */
+interface Surroundings {
+  readonly workspace: Workspace;
+  readonly where: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
 async function make(
-  workspace: Workspace,
-  where: string,
+  { workspace, where, env }: Surroundings,
   kind: keyof typeof sessions,
   order: Pick<SessionOrder, "layout" | "placement" | "seed" | "kills">,
   report: LiveReport,
@@ -113,7 +121,7 @@ async function make(
   const given: SessionOrder = { data: workspace.text, cache: workspace.path("cache"), ...order };
   const { told, ending, left } = await runProgram<SessionTold, SessionOrder>(
     given,
-    { folder },
+    { folder, env },
     sessions[kind],
   );
   report.wrong.push(...left.map((each) => `${where}: ${each}`));

@@ -16,7 +16,6 @@ await using runtime = await Runtime.spawn({
   threadsPerRank: 1,
   seed: 5,
   maxRestarts: 1_000,
-  warmStandby: false,
   checkpoint: { inMemoryEverySteps: 3 },
 });
 const strikes = new Strikes(runtime, order);
@@ -25,9 +24,7 @@ await using model = await runtime.open<typeof calledJob>(called, config);
 
 strikes.begin();
 
-const answers: Promise<string>[] = [];
-const note = <T>(answer: Promise<T>, told: (value: T) => unknown = (value) => value) =>
-  answers.push(answer.then((value) => JSON.stringify(told(value))));
+const note: Strikes["note"] = (answer, told) => strikes.note(answer, told);
 const draw = new Chance(3);
 for (let round = 0; round < ROUNDS; round++) {
   const range = (numSamples: number) => ({ split: "train", position: draw.below(1_000), numSamples });
@@ -43,7 +40,7 @@ for (let round = 0; round < ROUNDS; round++) {
 }
 const parameters = await model.parameters();
 strikes.end();
-const told = await toldOf(answers, parameters, strikes);
+const told = await toldOf(strikes, parameters);
 await model.close();
 await runtime.stop();
 process.stdout.write(`\n${JSON.stringify(told)}\n`);

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { Runtime, Tensor } from "../../../src/entries/index.ts";
 import { Chance } from "../chance.ts";
 import { ActorThreads } from "../faults.ts";
+import { type Replacement, Replacements } from "./replacements.ts";
 
 /** A session, and when its actors are killed. */
 export interface SessionOrder {
@@ -27,8 +28,7 @@ export interface SessionTold {
   readonly parameters: Readonly<Record<string, string>>;
   readonly numKills: number;
   readonly numRestarts: number;
-  /** Milliseconds from each kill until the killed actor had a successor. */
-  readonly replacedMs: readonly number[];
+  readonly replacements: readonly Replacement[];
 }
 
 /** Mean time between two kills, in ms: a restart takes about as long. */
@@ -37,15 +37,14 @@ const MEAN_MS = 700;
 /** Not the checkpointer of the policy: with it the copies in memory are lost. */
 const CAST = /^(frozen-\d+-)?((rank|shard)-\d+|feeder)$|^judges-\d+$/;
 
-/** Kills the actors of a session's runtime at random moments, and notes when each has a successor. */
+/** Kills the actors of a session's runtime at random moments, and notes how each is replaced. */
 export class Strikes {
   readonly #runtime: Runtime;
   readonly #order: SessionOrder;
   readonly #chance: Chance;
   readonly #threads = new ActorThreads();
-  /** By actor, when it was killed. */
-  readonly #killed = new Map<string, number>();
-  readonly replacedMs: number[] = [];
+  readonly replacements: Replacements;
+  readonly answers: Promise<string>[] = [];
   numKills = 0;
   numRestarts = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -55,12 +54,20 @@ export class Strikes {
     this.#runtime = runtime;
     this.#order = order;
     this.#chance = new Chance(order.seed);
-    runtime.on("actor.restarted", ({ actor, role }) => {
+    this.replacements = new Replacements(runtime);
+    runtime.on("actor.restarted", ({ role }) => {
       if (role === "feeder") this.numRestarts += 1;
-      const at = this.#killed.get(actor);
-      if (at !== undefined) this.replacedMs.push(performance.now() - at);
-      this.#killed.delete(actor);
     });
+  }
+
+  /** Notes the answer of a call. */
+  note<T>(answer: Promise<T>, told: (value: T) => unknown = (value) => value): void {
+    this.answers.push(
+      answer.then((value) => {
+        this.replacements.answered();
+        return JSON.stringify(told(value));
+      }),
+    );
   }
 
   /** Begins, once everything is there. */
@@ -71,39 +78,42 @@ export class Strikes {
 
   end(): void {
     clearTimeout(this.#timer);
+    this.replacements.end();
     this.#threads[Symbol.dispose]();
   }
 
   #strike(): void {
-    const victim = this.#kill();
-    if (victim !== undefined) {
-      this.numKills += 1;
-      this.#killed.set(victim, performance.now());
-    }
+    if (this.#kill()) this.numKills += 1;
     this.begin();
   }
 
-  /** @returns the name of the killed actor: an actor of the process, if that was killed */
-  #kill(): string | undefined {
-    if (this.#order.placement === "thread") return this.#threads.endOne(this.#chance, CAST);
+  /** @returns whether there was one to kill: an actor, or one of a process that is killed */
+  #kill(): boolean {
+    if (this.#order.placement === "thread") {
+      const victim = this.#threads.endOne(this.#chance, CAST);
+      if (victim !== undefined) this.replacements.struck(victim);
+      return victim !== undefined;
+    }
     const living = this.#runtime
       .inspect()
       .filter(({ pid, actor }) => /rank-\d+$|^judges-\d+$/.test(actor) && pid !== process.pid);
-    if (living.length === 0) return undefined;
+    if (living.length === 0) return false;
     const { pid, actor } = this.#chance.pick(living);
+    this.replacements.struck(actor);
     try {
-      return process.kill(pid, "SIGKILL") ? actor : undefined;
+      return process.kill(pid, "SIGKILL");
     } catch {
-      return undefined; // it has ended meanwhile
+      // It has ended meanwhile.
+      this.replacements.missed(actor);
+      return false;
     }
   }
 }
 
 /** The end of a session, once all its calls are answered. */
 export async function toldOf(
-  answers: readonly Promise<string>[],
+  { answers, numKills, numRestarts, replacements }: Strikes,
   parameters: Readonly<Record<string, Tensor>>,
-  { numKills, numRestarts, replacedMs }: Strikes,
 ): Promise<SessionTold> {
   const hashes = Object.entries(parameters).map(([name, tensor]) => [name, hashOf(bitsOf(tensor))]);
   return {
@@ -111,7 +121,7 @@ export async function toldOf(
     parameters: Object.fromEntries(hashes),
     numKills,
     numRestarts,
-    replacedMs,
+    replacements: replacements.all,
   };
 }
 

@@ -1,7 +1,9 @@
 import { loadavg } from "node:os";
+import { median } from "../../../bench/median.ts";
 import { atExit } from "../at-exit.ts";
 import { Chance } from "../chance.ts";
-import { noSessions, REPLACED_MS, strikeSessions } from "../live/live.ts";
+import { lateIn, noSessions, REPLACED_MS, strikeSessions } from "../live/live.ts";
+import { phases, type Replacement } from "../live/replacements.ts";
 import { type ChaosOptions, say } from "./report.ts";
 
 /**
@@ -24,16 +26,18 @@ export async function reportLive({
   };
   const summarize = () => {
     tell();
-    const { numKills, numRestarts, numCalls, numReplaced, numLate, slowestMs } = report;
+    const { numKills, numRestarts, numCalls, replacements } = report;
     const minutes = ((performance.now() - begin) / 60_000).toFixed(1);
-    const load = loadavg()[0]?.toFixed(1);
     say(
       `live: ${report.numSessions} of ${numSessions} sessions, ${numKills} kills, ${numRestarts} restarts, in ${minutes} min`,
     );
     say(`  ${numCalls} calls and rollouts answered once each, as undisturbed, and the same bits at the end`);
-    say(
-      `  ${numReplaced} killed actors replaced, the slowest in ${slowestMs.toFixed(0)} ms; ${numLate} in more than ${REPLACED_MS} ms (load ${load})`,
-    );
+    for (const kind of ["ranks", "judge"] as const)
+      for (const line of linesOf(
+        kind,
+        replacements.filter(({ of }) => of === kind),
+      ))
+        say(`  ${line}`);
     say(`  ${wrong.length} other answers, other bits, sessions that ended otherwise, and things left`);
   };
   const cut = atExit(summarize);
@@ -45,7 +49,7 @@ export async function reportLive({
       onSession: (what) => {
         if (isVerbose)
           say(
-            `  ${what}: ${report.numKills} kills so far, the slowest replaced in ${report.slowestMs.toFixed(0)} ms`,
+            `  ${what}: ${report.numKills} kills so far, ${lateIn(report).length} of ${report.replacements.length} replaced too late`,
           );
         tell();
       },
@@ -54,5 +58,24 @@ export async function reportLive({
     cut[Symbol.dispose]();
     summarize();
   }
-  return wrong.length === 0 && report.numLate === 0;
+  return wrong.length === 0 && lateIn(report).length === 0;
+}
+
+/** How long replacements of a kind took, and where that went: medians, as the clock has them and of processor time. */
+function linesOf(kind: Replacement["of"], replaced: readonly Replacement[]): string[] {
+  if (replaced.length === 0) return [];
+  const took = replaced.map(({ replacedMs }) => replacedMs);
+  const late = took.filter((ms) => ms > REPLACED_MS).length;
+  const load = loadavg()[0]?.toFixed(1);
+  const parts = phases.flatMap((phase) => {
+    const spent = replaced.flatMap(({ parts }) => parts[phase] ?? []);
+    if (spent.length === 0) return [];
+    const cpu = spent.flatMap(({ cpuMs }) => cpuMs ?? []);
+    const ofProcessor = cpu.length === 0 ? "" : ` (${median(cpu).toFixed(0)})`;
+    return [`${phase} ${median(spent.map(({ wallMs }) => wallMs)).toFixed(0)}${ofProcessor}`];
+  });
+  return [
+    `${kind}: ${took.length} replaced, median ${median(took).toFixed(0)} ms, slowest ${Math.max(...took).toFixed(0)} ms; ${late} in more than ${REPLACED_MS} ms (load ${load})`,
+    `  ms of each part, median (processor time): ${parts.join(", ")}`,
+  ];
 }

@@ -115,6 +115,16 @@ describe("templates of chats", () => {
     );
   });
 
+  it("refuse to go on for ever", async () => {
+    const template = await ChatTemplate.parse(
+      "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
+    );
+    const chat = chatOf([{ role: "assistant", content: "a" }]);
+    expect(() => template.encode(chat, byte, "chat 7")).toThrow(
+      "[data] expected a chat that its template writes within 5 s at chat 7, got none by then",
+    );
+  });
+
   it("refuse to tell an answer that is written in another way once more follows", async () => {
     const template = await ChatTemplate.parse(
       "{% for message in messages %}{{ message.content if loop.last else message.content | upper }}{% endfor %}",

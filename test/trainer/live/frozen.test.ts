@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { liveRefs } from "../../../src/compute/tensor/index.ts";
-import { Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { Chance } from "../../chaos/chance.ts";
 import { ActorThreads } from "../../chaos/faults.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
-import { called, lossesIn, type Policy, rangeAt, SEED, withModel } from "./script.ts";
+import { lossesIn, type Policy, rangeAt, withModel } from "./script.ts";
 
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
@@ -59,6 +59,14 @@ describe("a frozen copy", () => {
         await first.close();
         await expect(first.call("logProbs", rangeAt(0))).rejects.toMatchObject({ code: "MODEL_CLOSED" });
         expect(await heard(second)).toEqual(later);
+        if (layout.checkpoint !== undefined)
+          await expect(second.follow()).rejects.toThrow(
+            "[follow] expected copies in memory, got none (inMemoryEverySteps, in the checkpoint of Runtime.spawn)",
+          );
+        else {
+          expect(await second.follow()).toEqual({ step: 4 });
+          expect(await heard(second)).toEqual(await heard(policy));
+        }
       });
       expect(lossesIn(events.filter(({ model }) => model === undefined))).toEqual(alone);
       expect(liveRefs()).toBe(0);
@@ -67,34 +75,81 @@ describe("a frozen copy", () => {
 
   it("has the weights that it was made from after its ranks or the policy's have died", async () => {
     using threads = new ActorThreads();
-    await using runtime = await Runtime.spawn({
-      ranks: 2,
-      zero: 3,
-      threadsPerRank: 1,
-      warmStandby: false,
-      seed: SEED,
-    });
-    const config = { data: workspace.text, cache: workspace.path("cache") };
-    await using policy = await runtime.open<typeof import("../../fixtures/jobs/called.ts").default>(
-      called,
-      config,
-    );
-    train(policy, 0);
-    await using frozen = await policy.frozenCopy();
-    const before = await heard(frozen);
     const dies = (who: RegExp) => expect(threads.endOne(new Chance(1), who)).toBeDefined();
-    // Before the policy moves, this is its memory.
-    dies(/^rank-\d$/);
-    expect(await heard(frozen)).toEqual(before);
-    train(policy, 1);
-    expect(await heard(frozen)).toEqual(before);
-    dies(/^frozen-1-(rank|shard)-\d$/);
-    expect(await heard(frozen)).toEqual(before);
-    dies(/^rank-\d$/);
-    dies(/^frozen-1-checkpointer$/);
-    expect(await heard(frozen)).toEqual(before);
-    dies(/^frozen-1-feeder$/);
-    expect(await heard(frozen)).toEqual(before);
+    await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
+      train(policy, 0);
+      const frozen = await policy.frozenCopy();
+      const before = await heard(frozen);
+      // Before the policy moves, this is its memory.
+      dies(/^rank-\d$/);
+      expect(await heard(frozen)).toEqual(before);
+      train(policy, 1);
+      expect(await heard(frozen)).toEqual(before);
+      dies(/^frozen-1-(rank|shard)-\d$/);
+      expect(await heard(frozen)).toEqual(before);
+      dies(/^rank-\d$/);
+      dies(/^frozen-1-checkpointer$/);
+      expect(await heard(frozen)).toEqual(before);
+      dies(/^frozen-1-feeder$/);
+      expect(await heard(frozen)).toEqual(before);
+    });
+  });
+
+  it("has the weights that it took on last after its ranks have died, while it took them on too", async () => {
+    using threads = new ActorThreads();
+    const dies = (who: RegExp) => expect(threads.endOne(new Chance(1), who)).toBeDefined();
+    await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
+      train(policy, 0);
+      const frozen = await policy.frozenCopy();
+      train(policy, 1);
+      await heard(frozen);
+      train(policy, 2);
+      const followed = frozen.follow();
+      dies(/^frozen-1-rank-\d$/);
+      expect(await followed).toEqual({ step: 3 });
+      const later = await heard(policy);
+      expect(await heard(frozen)).toEqual(later);
+      train(policy, 3);
+      dies(/^frozen-1-shard-\d$/);
+      expect(await heard(frozen)).toEqual(later);
+      dies(/^frozen-1-checkpointer$/);
+      dies(/^frozen-1-rank-\d$/);
+      expect(await heard(frozen)).toEqual(later);
+    });
+  });
+
+  it("writes on ranks of its own what the policy would, while that trains on", async () => {
+    // The last digits of log-probabilities depend on how many texts a rank writes together.
+    const texts = async (model: Pick<Policy, "generate">, round: number) =>
+      (
+        await model.generate([[40, 41], [42]], { samples: 2, maxNewTokens: 4, seed: round, temperature: 1 })
+      ).map(({ sequence }) => sequence);
+    const layout: RuntimeOptions = { ranks: 2, zero: 3 };
+    const rounds = [0, 1, 2, 3];
+    const ofPolicy: unknown[] = [];
+    await withModel(workspace, layout, {}, async (policy) => {
+      for (const round of rounds) {
+        train(policy, round);
+        ofPolicy.push(await texts(policy, round));
+      }
+    });
+    await withModel(workspace, layout, {}, async (policy, runtime) => {
+      // #region writer
+      const writer = await policy.frozenCopy({ ranks: 1 });
+      // #endregion
+      const written: Promise<unknown>[] = [];
+      for (const round of rounds) {
+        train(policy, round);
+        // #region follow
+        void writer.follow();
+        written.push(texts(writer, round));
+        // #endregion
+      }
+      expect(await Promise.all(written)).toEqual(ofPolicy);
+      const actors = runtime.inspect().map(({ actor }) => actor);
+      expect(actors.filter((name) => /^frozen-1-rank/.test(name))).toEqual(["frozen-1-rank-0"]);
+    });
+    expect(liveRefs()).toBe(0);
   });
 
   it("ends with its policy, and is refused after it", async () => {

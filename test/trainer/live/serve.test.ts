@@ -21,16 +21,24 @@ interface Answer {
 async function whileServed(
   model: Policy,
   runtime: Parameters<typeof ModelServer.listen>[1],
-  client: (ask: (path: string, fields?: object) => Promise<Answer>, address: string) => Promise<void>,
+  client: (
+    ask: (path: string, fields?: object) => Promise<Answer>,
+    address: string,
+    end: (path: string) => Promise<Response>,
+  ) => Promise<void>,
 ): Promise<void> {
   await using server = await ModelServer.listen(model, runtime, { port: 0, tokenFile });
   const token = readFileSync(tokenFile, "utf8").trim();
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  await client(async (path, fields = {}) => {
-    const body = JSON.stringify(fields);
-    const response = await fetch(`${server.address}/${path}`, { method: "POST", headers, body });
-    return { status: response.status, body: (await response.json()) as Answer["body"] };
-  }, server.address);
+  await client(
+    async (path, fields = {}) => {
+      const body = JSON.stringify(fields);
+      const response = await fetch(`${server.address}/${path}`, { method: "POST", headers, body });
+      return { status: response.status, body: (await response.json()) as Answer["body"] };
+    },
+    server.address,
+    (path) => fetch(`${server.address}/${path}`, { method: "DELETE", headers }),
+  );
 }
 
 it("a client by HTTP trains to the losses of a run, and reads the rows and texts that the script reads", async () => {
@@ -69,6 +77,41 @@ it("a client by HTTP trains to the losses of a run, and reads the rows and texts
     });
   });
   expect(lossesIn(events).slice(0, steps)).toEqual(ofRun);
+  expect(liveRefs()).toBe(0);
+});
+
+it("a client by HTTP compares with a frozen copy, evaluates, and goes back to a saved state", async () => {
+  const layout = { ranks: 1, checkpoint: { dir: workspace.path("gone back") } };
+  await withModel(workspace, layout, {}, async (model, runtime) => {
+    await whileServed(model, runtime, async (ask, _address, end) => {
+      const rowsAt = async (path: string) =>
+        (await ask(`${path}call/logProbs`, { batch: rangeAt(9) })).body.rows;
+      const train = async () => {
+        await ask("accumulate/loss", { batch: rangeAt(0) });
+        return (await ask("step", { lr: 1e-2 })).body.lossNats;
+      };
+      const { path } = (await ask("save", { as: "before" })).body;
+      expect((await ask("frozen")).body).toEqual({ path: "/frozen/1" });
+      const before = await rowsAt("");
+      expect(await rowsAt("frozen/1/")).toEqual(before);
+      const loss = await train();
+      expect(await rowsAt("")).not.toEqual(before);
+      expect(await rowsAt("frozen/1/")).toEqual(before);
+      const prompt = { prompts: [[84]], maxNewTokens: 2, temperature: 0 };
+      expect((await ask("frozen/1/generate", prompt)).body.texts).toHaveLength(1);
+      expect((await ask("frozen/1/evaluate")).body).toEqual({
+        validation: expect.objectContaining({ lossNats: expect.any(Number) }),
+      });
+      expect((await ask("load", { folder: path })).body).toEqual({ step: 2 });
+      expect(await rowsAt("")).toEqual(before);
+      expect(await train()).toBe(loss);
+      expect((await ask("load", { folder: workspace.path("nothing") })).status).toBe(404);
+      for (const status of [200, 404]) expect((await end("frozen/1")).status).toBe(status);
+      expect((await ask("frozen/1/call/logProbs", { batch: rangeAt(9) })).body.message).toMatch(
+        /no frozen copy at \/frozen\/1/,
+      );
+    });
+  });
   expect(liveRefs()).toBe(0);
 });
 

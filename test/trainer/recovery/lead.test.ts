@@ -104,6 +104,7 @@ class Ranks {
   }
 
   madeStep(): void {}
+  arePrepared(): void {}
   forgiveRestarts(): void {}
 }
 
@@ -169,6 +170,7 @@ class StuckRun {
       emit: (event) => this.events.push(event),
       onStep: () => {},
       load: () => Promise.reject(new Error("nothing is loaded")),
+      hold: () => Promise.reject(new Error("nothing is taken")),
       residentBytes: () => 0,
       begin: (_kind, body) => body(),
     });
@@ -198,7 +200,7 @@ describe("a generation of the rank group that ends while its conductor asks noth
     await turns();
     // The only further report of the first generation is that its save was abandoned.
     expect(run.told.slice(2)).toEqual([
-      ...["restored 0", "failed 1"],
+      ...["failed 1", "restored 0"],
       ...["started 1", "finished 1", "saved 1"],
       ...["started 2", "finished 2", "saved 2"],
     ]);

@@ -60,13 +60,15 @@ export interface CallKinds {
   /** Reads all weights, for a frozen copy. */
   weights: { in: undefined; out: HeldWeights<Tensor> };
   load: { in: { readonly folder: string }; out: LoadedModel };
+  /** Puts other weights in the place of a frozen copy's. */
+  take: { in: { readonly weights: Promise<HeldWeights<Tensor>> }; out: LoadedModel };
 }
 
 /** Kinds of calls that lead to a later state, and so are made again. */
-const CHANGING: readonly string[] = ["accumulate", "step", "load"];
+const CHANGING: readonly string[] = ["accumulate", "step", "load", "take"];
 
 /** Kinds of calls that end a state: the next one follows. */
-const isEndOfState = (kind: string) => kind === "step" || kind === "load";
+const isEndOfState = (kind: string) => kind === "step" || kind === "load" || kind === "take";
 
 /** One call of a script. */
 export type LiveCall = {
@@ -160,6 +162,9 @@ export class CallLog {
       this.#from = step;
     }
     if (step < this.#from) throw lost(step, this.#from);
+    // The ranks ended when the checkpointer had taken the weights.
+    for (const call of this.#calls)
+      if (call.kind === "take" && call.step < step) call.answer({ step: call.step + 1 });
     this.#reader = new CallReader(this.#calls, step);
     return this.#reader;
   }

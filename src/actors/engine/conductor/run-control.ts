@@ -1,6 +1,7 @@
 import { TroupeError } from "../../../errors/index.ts";
 import type { EndReason } from "../../../job/events/index.ts";
 import type { StateName } from "../../../library/checkpoint/index.ts";
+import { RankNotices } from "./rank-notices.ts";
 
 /** A durable state. */
 export interface SavedState {
@@ -32,12 +33,7 @@ export interface EarlyEnd {
 
 /** Requests to pause, resume, save and stop a run, read between two steps; they outlive a restart of the ranks. */
 export class RunControl {
-  /** Whether `losses.unweighed` was reported. */
-  isUnevenReported = false;
-  /** Reasons of `block.unrecorded` that were reported. */
-  readonly unrecorded = new Set<string>();
-  /** Programs of `block.recorded` that were reported, as text. */
-  readonly recorded = new Set<string>();
+  readonly notices = new RankNotices();
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
   #changed = Promise.withResolvers<void>();

@@ -60,6 +60,8 @@ export interface CallOrders {
   saveNow(step: number, reasons: SaveReasons): Promise<BegunSave | undefined>;
   /** Finds the state in a folder. @throws {TroupeError} if it is not the model's */
   load(folder: string): Promise<InitialState>;
+  /** Makes a step of weights that are given. */
+  take(weights: HeldWeights<Tensor>): Promise<void>;
   evaluate(step: number, onLoss: (split: string, loss: EvaluatedLoss) => void): Promise<void>;
   /** Whether an error is that of a program, the data or an option of a call: not of a lost actor, or a slow one. */
   isOfCode(error: unknown): boolean;
@@ -183,6 +185,8 @@ export class ScriptedCalls {
         return call.answer(await this.#weights());
       case "load":
         return this.#load(call);
+      case "take":
+        return this.#take(call);
       case "save":
         return this.#save(call);
     }
@@ -414,6 +418,21 @@ export class ScriptedCalls {
       return;
     }
     throw new LoadedState(call, { ...initial, step: step + 1 } as InitialState);
+  }
+
+  async #take(call: CallOf<"take">): Promise<void> {
+    const { step, calls } = this.#orders;
+    let weights: HeldWeights<Tensor>;
+    try {
+      weights = await call.in.weights;
+    } catch (error) {
+      // The model that was to give them has ended.
+      calls.refuse(call, error);
+      this.#reader.step = step;
+      return;
+    }
+    await this.#orders.take(weights);
+    call.answer({ step: step + 1 });
   }
 
   /** Gives the feeder the batch of a call, once. */

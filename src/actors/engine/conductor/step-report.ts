@@ -59,6 +59,7 @@ export class StepReport {
     listener.stepMade(step, lossNats, durationMs);
     const losses = meanLosses(ranks);
     const metrics = meanMetrics(ranks);
+    const blockCalls = sumOfCalls(ranks);
     emit({
       kind: "step.finished",
       step,
@@ -66,6 +67,7 @@ export class StepReport {
       ...(losses && { losses }),
       ...(metrics && { metrics }),
       ...measured,
+      ...(blockCalls && { blockCalls }),
     });
     const unused = unusedIn(ranks, parameters);
     if (unused.length > 0) emit({ kind: "parameters.unused", step, names: unused });
@@ -119,6 +121,17 @@ function measureStep(ranks: readonly RankStepped[], shards: readonly StepUpdated
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 const mean = (values: readonly number[]) => sum(values) / values.length;
+
+/** The ranks' calls of blocks as programs, if there are any. */
+function sumOfCalls(ranks: readonly RankStepped[]) {
+  const calls = ranks.flatMap(({ blockCalls }) => blockCalls ?? []);
+  if (calls.length === 0) return undefined;
+  return {
+    replayed: sum(calls.map(({ replayed }) => replayed)),
+    recorded: sum(calls.map(({ recorded }) => recorded)),
+    recordMs: mean(calls.map(({ recordMs }) => recordMs)),
+  };
+}
 
 /** The names of trained parameters without a gradient in any loss, if the ranks report gradients. */
 function unusedIn(ranks: readonly RankStepped[], parameters: readonly string[]): readonly string[] {

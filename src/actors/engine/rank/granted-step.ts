@@ -253,6 +253,8 @@ export class GrantedStep implements Disposable {
     const unrecorded = found.length > 0 && { unrecorded: found };
     const made = engine.takePrograms();
     const programs = made.length > 0 && { programs: made };
+    const calls = engine.takeBlockCalls();
+    const blockCalls = calls !== undefined && { blockCalls: calls };
     return {
       ...losses,
       ...counted,
@@ -260,6 +262,7 @@ export class GrantedStep implements Disposable {
       ...use,
       ...unrecorded,
       ...programs,
+      ...blockCalls,
       learningRate,
       durationMs,
       waits,

@@ -431,7 +431,7 @@ export class RankLoop extends MeshRank implements RankContext {
       try {
         if (order.kind === "call" || order.kind === "generate") this.#read(order, false);
         else if (order.kind === "sample") order.reply(this.#readings.sample(order.message.step));
-        else if (order.message.step > this.#numSteps) order.reply({ batches: [] });
+        else if (this.#isOver && order.message.step > this.#numSteps) order.reply({ batches: [] });
         else order.reply(this.#readings.evaluate(order.message.step, order.message.requests));
       } catch (error) {
         this.#noteModule(error);

@@ -20,7 +20,7 @@ import type {
   SteppedModel,
 } from "../../engine/conductor/index.ts";
 import type { HeldWeights } from "../../protocols/index.ts";
-import { FrozenModel } from "./frozen-model.ts";
+import { type CopyLayout, FrozenModel, type OwnModel, type PresentWeights } from "./frozen-model.ts";
 import type {
   ArgsOf,
   BatchOf,
@@ -42,7 +42,9 @@ export interface LiveRun extends OpenedRun {
    * Opens another model of the job, on ranks of its own, that serves a state after `step` steps and never trains it; undefined
    * where there can be none. Ownership of the weights passes.
    */
-  readonly openCopy: ((step: number, state: Promise<FrozenState>) => LiveModel<never>) | undefined;
+  readonly openCopy:
+    | ((step: number, state: Promise<FrozenState>, layout: CopyLayout) => OwnModel<never>)
+    | undefined;
 }
 
 /** A state that is served and never trained: its weights, or the checkpoint that has them. */
@@ -250,13 +252,7 @@ export class LiveModel<J = Job> implements ReadModel<J> {
    */
   parameters(pattern = "*"): Promise<Readonly<Record<string, Tensor>>> {
     return this.#made(() => {
-      if (!this.#run.isCopied)
-        throw new TroupeError("OPTION", {
-          where: "parameters",
-          expected: "copies in memory",
-          got: "none",
-          hint: "inMemoryEverySteps, in the checkpoint of Runtime.spawn",
-        });
+      if (!this.#run.isCopied) throw notCopied("parameters");
       return this.#run.calls.add("parameters", { pattern });
     });
   }
@@ -284,9 +280,10 @@ export class LiveModel<J = Job> implements ReadModel<J> {
   /**
    * A model that stays as this one is after the steps called so far. Until the next step or load it shares this model's ranks and
    * memory; then it becomes a copy on ranks of its own. It ends with this model, unless it is closed before.
+   * @param layout - of its own ranks. Default: this model's
    * @throws {TroupeError} `OPTION` on several hosts, which have one model
    */
-  frozenCopy(): Promise<FrozenModel<J>> {
+  frozenCopy(layout: CopyLayout = {}): Promise<FrozenModel<J>> {
     if (this.#run.calls.isClosed) return Promise.reject(this.#run.calls.ended);
     if (this.#run.openCopy === undefined)
       return Promise.reject(
@@ -297,9 +294,13 @@ export class LiveModel<J = Job> implements ReadModel<J> {
           hint: "open the copy's checkpoint in another run",
         }),
       );
-    const copy = new FrozenModel<J>(this, () => {
-      this.#copies.delete(copy);
-      this.#sharing.delete(copy);
+    const copy = new FrozenModel<J>(this, {
+      layout,
+      present: () => this.#present(),
+      onClose: () => {
+        this.#copies.delete(copy);
+        this.#sharing.delete(copy);
+      },
     });
     this.#copies.add(copy);
     this.#sharing.add(copy);
@@ -314,9 +315,16 @@ export class LiveModel<J = Job> implements ReadModel<J> {
       const state: Promise<FrozenState> = isCopied
         ? calls.add("weights", undefined)
         : calls.add("save", { named: { as: `frozen-${calls.step}` } });
-      copy.part(openCopy?.(calls.step, state) as LiveModel<J>);
+      copy.part(openCopy?.(calls.step, state, copy.layout) as OwnModel<J>, calls.step);
     }
     this.#sharing.clear();
+  }
+
+  /** The weights after the steps called so far, for a copy that is apart. @throws {TroupeError} `OPTION`; `MODEL_CLOSED` */
+  #present(): PresentWeights {
+    const { calls, isCopied } = this.#run;
+    if (!isCopied) throw notCopied("follow");
+    return { step: calls.step, weights: () => calls.add("weights", undefined) };
   }
 
   /**
@@ -437,6 +445,16 @@ class WatchedPromise<T> extends Promise<T> {
   ignore(): void {
     super.then(undefined, () => {});
   }
+}
+
+/** The error of what is read from copies in memory. */
+function notCopied(where: string): TroupeError {
+  return new TroupeError("OPTION", {
+    where,
+    expected: "copies in memory",
+    got: "none",
+    hint: "inMemoryEverySteps, in the checkpoint of Runtime.spawn",
+  });
 }
 
 function isRange(batch: Batch | SampleRange): batch is SampleRange {

@@ -52,11 +52,12 @@ export async function settingsOfModel(
     throw optionError("name", "left out on several hosts, which have one model", name);
   // Imported lazily, as the runtime does.
   const { settle } = await import("../../../job/options/index.ts");
-  const settings = await settleResume(
+  const chosen = await settleResume(
     name === undefined ? settled : settle({ ...runtime, checkpoint: undefined, resume: undefined, ...own }),
   );
-  const { inMemoryEverySteps, dir } = settings.checkpoint ?? {};
-  if (inMemoryEverySteps !== undefined || dir !== undefined) return settings;
-  const { checkpoint } = settle({ checkpoint: { inMemoryEverySteps: COPY_EVERY_STEPS } });
-  return { ...settings, checkpoint };
+  const supervision = { ...chosen.supervision, warmStandby: runtime.warmStandby ?? true };
+  const { inMemoryEverySteps, dir } = chosen.checkpoint ?? {};
+  const isCopied = inMemoryEverySteps !== undefined || dir !== undefined;
+  const { checkpoint } = isCopied ? chosen : settle({ checkpoint: { inMemoryEverySteps: COPY_EVERY_STEPS } });
+  return { ...chosen, supervision, checkpoint };
 }

@@ -2,6 +2,33 @@ import type { RuntimeOptions } from "../../../job/options/index.ts";
 import type { Launch } from "../../launch/index.ts";
 import { optionError } from "../option-error.ts";
 
+/** The launch of a run over several hosts. */
+export interface Launched {
+  readonly launch: Launch;
+  /** Settings that all hosts must share, in words for error messages. */
+  readonly about: string;
+}
+
+/** The launch that a script of this process is to lead, and options that it need not give itself. */
+let waiting: Led | undefined;
+
+interface Led {
+  readonly launched: Launched;
+  readonly options: RuntimeOptions;
+}
+
+/** Has the next runtime that a script of this process spawns lead a launch. */
+export function leadLaunch(led: Led): void {
+  waiting = led;
+}
+
+/** The launch that waits for a runtime, once. */
+export function takeLaunch(): Led | undefined {
+  const led = waiting;
+  waiting = undefined;
+  return led;
+}
+
 /**
  * Adds a launch to a run's options: ranks are processes, as hosts share no memory, by default as many as the launch's.
  * @throws {TroupeError} `OPTION` for options that need one host

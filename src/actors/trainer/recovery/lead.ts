@@ -24,7 +24,15 @@ import type { SupervisedRanks } from "./supervised-ranks.ts";
 export interface LeadOptions
   extends Pick<
     ConductorOptions,
-    "checkpointer" | "inspections" | "control" | "emit" | "load" | "onPrepared" | "residentBytes" | "begin"
+    | "checkpointer"
+    | "inspections"
+    | "control"
+    | "emit"
+    | "load"
+    | "hold"
+    | "onPrepared"
+    | "residentBytes"
+    | "begin"
   > {
   readonly plan: RunPlan;
   readonly start: Start;
@@ -74,6 +82,8 @@ async function leadGenerations(
   /** The state that the present generation is to begin with, if a script loads it. */
   let loading: LoadedState | undefined;
   let at: RestartPoint = { initial: start.initial, sampler: plan.ranks.training.sampler };
+  /** When the failure of the last generation was noticed, and when the present one had started. */
+  let restart: { readonly noticedAtMs: number; readonly startedAtMs: number } | undefined;
   const listener: RunListener = {
     stepMade(step, lossNats, durationMs) {
       losses.note(step, lossNats);
@@ -115,15 +125,19 @@ async function leadGenerations(
       }),
       listener,
       isOfCode,
-      onPrepared: async () => {
+      onPrepared: async (joinedAtMs) => {
+        if (restart !== undefined) emit(restored(initial, { ...restart, joinedAtMs }));
+        restart = undefined;
         if (loading?.call.kind === "load") loading.call.answer({ step: initial.step });
         loading = undefined;
-        await options.onPrepared();
+        await options.onPrepared(joinedAtMs);
+        ranks.arePrepared(options.calls !== undefined);
       },
     });
     try {
       return await Promise.race([conductor.lead(), overtaken(ranks, generation)]);
     } catch (error) {
+      const noticedAtMs = performance.now();
       conductor.end();
       const { calls } = options;
       calls?.restart();
@@ -135,7 +149,7 @@ async function leadGenerations(
         loading = undefined;
         at = await recovery.without(failed, calls, generation, at);
       } else at = await recovery.after(error, generation, at);
-      emit({ kind: "run.restored", step: at.initial.step, from: sourceOf(at.initial) });
+      restart = { noticedAtMs, startedAtMs: performance.now() };
     }
   }
 }
@@ -159,8 +173,19 @@ function rejected(error: TroupeError): TroupeEventBody {
   return { kind: "checkpoint.rejected", path: dirname(String(error.fields.path)), error: reportError(error) };
 }
 
-function sourceOf({ kind }: InitialState): "memory" | "checkpoint" | "beginning" {
-  return kind === "memory" || kind === "checkpoint" ? kind : "beginning";
+/** The event for a generation that has the state with which it goes on. */
+function restored(
+  { kind, step }: InitialState,
+  at: { readonly noticedAtMs: number; readonly startedAtMs: number; readonly joinedAtMs: number },
+): TroupeEventBody {
+  return {
+    kind: "run.restored",
+    step,
+    from: kind === "memory" || kind === "checkpoint" ? kind : "beginning",
+    startedMs: at.startedAtMs - at.noticedAtMs,
+    joinedMs: at.joinedAtMs - at.noticedAtMs,
+    durationMs: performance.now() - at.noticedAtMs,
+  };
 }
 
 function stateAt({ ranks: { job, training } }: RunPlan, sampler: SamplerState, step: number): TrainerState {

@@ -1,13 +1,8 @@
-import { shareRef, type Tensor } from "../../../compute/tensor/index.ts";
 import type { CheckpointSettings } from "../../../job/options/index.ts";
 import type { ActorRef, ActorSystem } from "../../../runtime/index.ts";
 import { actorModules } from "../../index.ts";
-import {
-  type CheckpointerInit,
-  type CheckpointerProtocol,
-  type HeldWeights,
-  recipientName,
-} from "../../protocols/index.ts";
+import { type CheckpointerInit, type CheckpointerProtocol, recipientName } from "../../protocols/index.ts";
+import type { ServedWeights } from "./served-weights.ts";
 
 /** Name and role of the checkpointer, the one actor that saves. */
 export const CHECKPOINTER = "checkpointer";
@@ -15,7 +10,7 @@ export const CHECKPOINTER = "checkpointer";
 /**
  * Starts the checkpointer under a supervisor of its own, with growing pauses: it never stops training.
  * @param prefix - begins its name @param hold - token of the run's lock on the folder
- * @param held - weights that each incarnation has in memory from its start; the caller's
+ * @param served - weights that each incarnation has in memory from its start; the caller's
  * @throws {TroupeError} `CHECKPOINT_DIRECTORY` where the folder cannot be used
  */
 export async function superviseCheckpointer(
@@ -23,7 +18,7 @@ export async function superviseCheckpointer(
   prefix: string,
   { dir, keepLast, keepEverySteps }: CheckpointSettings,
   hold: string | undefined,
-  held: HeldWeights<Tensor> | undefined,
+  served: ServedWeights | undefined,
 ): Promise<ActorRef<CheckpointerProtocol>> {
   const name = prefix + CHECKPOINTER;
   const also = keepEverySteps !== undefined && { every: keepEverySteps };
@@ -43,7 +38,7 @@ export async function superviseCheckpointer(
           directory: dir,
           hold,
           keep,
-          held: held && shared(held, recipientName({ system: system.id, name, incarnation })),
+          held: served?.refs({ owner: recipientName({ system: system.id, name, incarnation }) }),
         }),
       },
     ],
@@ -51,11 +46,4 @@ export async function superviseCheckpointer(
     onEscalate: () => {},
   });
   return supervisor.ref<CheckpointerProtocol>(name);
-}
-
-function shared({ tensors, ...state }: HeldWeights<Tensor>, owner: string): HeldWeights {
-  const refs = Object.entries(tensors).map(
-    ([name, { shape, values }]) => [name, { shape, values: shareRef(values, { owner }) }] as const,
-  );
-  return { ...state, tensors: Object.fromEntries(refs) };
 }

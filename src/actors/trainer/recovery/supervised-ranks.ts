@@ -31,6 +31,12 @@ export interface RankSpread extends Pick<LayoutSettings, "ranks" | "placement"> 
 /** After this long a generation has finished starting, so loading modules for standbys no longer disturbs it. */
 const CALM_MS = 2_000;
 
+/** Time between the standbys of a live model: one has about loaded its modules. */
+const PACE_MS = 100;
+
+/** With less free memory than this no standby is started. */
+const SPARE_BYTES = 2 ** 30;
+
 /**
  * The rank group under supervision: a feeder, and a shard and a rank for each rank of the world, each in a thread;
  * optionally each pair in a process of its own. When one ends, all are restarted (one_for_all), since the state of a
@@ -108,7 +114,26 @@ export class SupervisedRanks {
 
   /** Notes a step. Once the generation has run for a while, each step prepares one more warm standby. */
   madeStep(): void {
-    if (this.#generations.madeStep(performance.now()) >= CALM_MS) this.#supervisor.prepareStandby();
+    if (this.#generations.madeStep(performance.now()) >= CALM_MS) this.#prepareStandby();
+  }
+
+  /**
+   * Notes that a generation has its state. @param isLive - whether a script makes the steps, which may wait for long: standbys are then
+   * prepared at once, one after the other
+   */
+  arePrepared(isLive: boolean): void {
+    if (!isLive) return;
+    const { generation } = this;
+    const later = () =>
+      setTimeout(() => {
+        if (this.generation === generation && this.#prepareStandby()) later();
+      }, PACE_MS).unref();
+    later();
+  }
+
+  #prepareStandby(): boolean {
+    const isRoom = this.#spread.warmStandby && process.availableMemory() > SPARE_BYTES;
+    return isRoom && this.#supervisor.prepareStandby();
   }
 
   /** Notes progress: earlier restarts no longer count. */
@@ -150,13 +175,13 @@ export class SupervisedRanks {
 
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
 function membersOf(
-  { prefix, ranks, placement, offload, slicesTo, warmStandby, modules }: RankSpread,
+  { prefix, ranks, placement, offload, slicesTo, modules }: RankSpread,
   feeder: () => protocol.FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
   const { jobUrl } = feeder();
   const loading = (...moduleUrls: string[]) => ({
     modules,
-    ...(warmStandby && { standbyModules: moduleUrls.map((url) => new URL(url)) }),
+    standbyModules: moduleUrls.map((url) => new URL(url)),
   });
   const ofRanks = (
     role: string,

@@ -116,7 +116,10 @@ export class GivenPast extends Decoding {
   readonly made: (readonly [keys: Tensor, values: Tensor])[] = [];
   /** The first result of {@link madeOnce}, made or given: an encoder's output. */
   encoded: readonly Tensor[] | undefined;
+  /** Keys and values of each cross-attention, made or given, in the order of calls; [B, H, S, K] each. */
+  readonly crossed: (readonly [keys: Tensor, values: Tensor])[] = [];
   readonly #given: readonly (readonly [keys: Tensor, values: Tensor])[];
+  readonly #crossedGiven: readonly (readonly [keys: Tensor, values: Tensor])[];
   readonly #numPast: number;
   #isEncoded: boolean;
 
@@ -124,14 +127,17 @@ export class GivenPast extends Decoding {
    * @param given - keys and values of each self-attention before this pass; none: there is no past
    * @param present - bool [B, S], false for padding
    * @param encoded - the output of the encoder, which is not computed then
+   * @param crossed - keys and values of each cross-attention, which are not computed then
    */
   constructor(
     given: readonly (readonly [keys: Tensor, values: Tensor])[],
     present?: Tensor,
     encoded?: readonly Tensor[],
+    crossed: readonly (readonly [keys: Tensor, values: Tensor])[] = [],
   ) {
     super(0, present);
     this.#given = given;
+    this.#crossedGiven = crossed;
     this.#numPast = given[0]?.[0].shape[2] ?? 0;
     this.encoded = encoded;
     this.#isEncoded = false;
@@ -160,7 +166,11 @@ export class GivenPast extends Decoding {
   }
 
   override once(_owner: object, make: () => readonly Tensor[]): readonly Tensor[] {
-    if (this.#isEncoded) return make();
+    if (this.#isEncoded) {
+      const pair = this.#crossedGiven[this.crossed.length] ?? (make() as [Tensor, Tensor]);
+      this.crossed.push(pair);
+      return pair;
+    }
     this.#isEncoded = true;
     this.encoded ??= make();
     return this.encoded;

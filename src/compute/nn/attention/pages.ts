@@ -9,6 +9,9 @@ const PAGE_POSITIONS = 8;
 /** Number of slabs that all texts take, if they share nothing. */
 const NUM_SLABS = 128;
 
+/** The least columns of a pass's table of pages. */
+const FEWEST_COLUMNS = 8;
+
 /** A text whose keys and values lie in pages. Only {@link Pages} changes it. */
 export interface PagedText {
   /** Indices of its pages, in order. Other texts with the same beginning may have them too. */
@@ -106,7 +109,9 @@ export class Pages implements Disposable {
   pass<T>(tokens: readonly PlacedToken[], body: () => T): T {
     const texts = [...new Set(tokens.map(({ text }) => text))];
     const rows = new Map(texts.map((text, row) => [text, row]));
-    const columns = Math.max(...texts.map(({ pages }) => pages.length));
+    // Rounded up: a block's calls are alike for longer, and so are replayed.
+    const most = Math.max(FEWEST_COLUMNS, ...texts.map(({ pages }) => pages.length));
+    const columns = 2 ** Math.ceil(Math.log2(most));
     const outer = current;
     return noGrad(() =>
       scope(() => {
@@ -115,11 +120,11 @@ export class Pages implements Disposable {
         const table = new BigInt64Array(texts.length * columns);
         for (const [row, { pages }] of texts.entries())
           for (const [column, page] of pages.entries()) table[row * columns + column] = BigInt(page);
-        const integers = (values: readonly number[]) => tensor(values, { dtype: "int64", device: "cpu" });
+        const integers = (values: readonly number[]) => tensor(values, { dtype: "int64" });
         try {
           current = {
             pages: this,
-            table: tensor(table, { shape: [texts.length, columns], device: "cpu" }),
+            table: tensor(table, { shape: [texts.length, columns] }),
             texts: integers(tokens.map(({ text }) => rows.get(text) as number)),
             positions: integers(tokens.map(({ position }) => position)),
           };
@@ -142,6 +147,14 @@ export class Pages implements Disposable {
       kept.values.push(room(PAGE_POSITIONS, width));
     }
     return kept;
+  }
+
+  /** The slabs of those owners that have some: keys, then values of each. */
+  slabLists(owners: readonly object[]): (readonly Tensor[])[] {
+    return owners.flatMap((owner) => {
+      const kept = this.#kept.get(owner);
+      return kept === undefined ? [] : [kept.keys, kept.values];
+    });
   }
 
   [Symbol.dispose](): void {
@@ -182,6 +195,20 @@ export class Pages implements Disposable {
 /** Whether this forward is a pass of {@link Pages}. */
 export function isPaged(): boolean {
   return current !== undefined;
+}
+
+/** Tensors of a pass of {@link Pages} that attentions read besides their arguments. */
+export interface PagedInputs {
+  readonly tensors: readonly Tensor[];
+  /** Lists that grow: keys, then values of each attention. */
+  readonly lists: readonly (readonly Tensor[])[];
+}
+
+/** @returns what attentions among `owners` read of the present pass; undefined outside of one, and before they have kept anything */
+export function pagedInputs(owners: readonly object[]): PagedInputs | undefined {
+  const lists = current?.pages.slabLists(owners) ?? [];
+  if (current === undefined || lists.length === 0) return undefined;
+  return { tensors: [current.table, current.texts, current.positions], lists };
 }
 
 /** The attention of a pass of {@link Pages}; undefined outside of one. */

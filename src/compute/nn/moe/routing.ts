@@ -127,7 +127,12 @@ function firstTwoOf(gates: Tensor, logits: Tensor, { gumbel }: GateNoise): Tenso
   return [first, second];
 }
 
-const oneHot = (index: Tensor, gates: Tensor): Tensor => ops.oneHot(index, gates.shape[1] ?? 0);
+/** As libtorch's, which reads the indices to check them. */
+const oneHot = (index: Tensor, gates: Tensor): Tensor =>
+  index
+    .unsqueeze(-1)
+    .eq(ops.arange(0, gates.shape[1] ?? 0, 1, "int64"))
+    .to("int64");
 
 /** Returns the number of tokens of the busiest expert, counting every choice. */
 function busiest(masks: readonly Tensor[]): number {

@@ -11,6 +11,7 @@ import {
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import { BlockTape } from "../tape/block-tape.ts";
 import type { Offloader } from "../tape/offloader.ts";
+import type { BlockCalls } from "../tape/program-call.ts";
 import {
   BlockPrograms,
   type RecordedBlock,
@@ -74,21 +75,26 @@ export class BlockEngine<Ticket> {
     this.#offloader = options.offloader;
     this.#randomness = options.randomness;
     this.#gathers = new BlockGathers(plan, port, options);
-    this.#blocks = new WrappedBlocks(plan, this.#gathers, options);
+    this.#programs = this.#openPrograms(options);
+    this.#blocks = new WrappedBlocks(plan, this.#gathers, { ...options, programs: this.#programs });
     this.#gradients = new UnitGradients(plan, options.dtype, (block, gradient) =>
       port.reduce(block, gradient),
     );
     this.#writes = new BufferWrites(plan, (block, writes) => port.reduce(block, writes));
-    if (options.programs !== true) return;
-    const reason = unrecordable(plan);
-    if (reason !== undefined) {
-      this.#unrecorded.push({ block: "every block", reason });
-      return;
+  }
+
+  #openPrograms({ programs = false, randomness }: EngineOptions): BlockPrograms | undefined {
+    if (!programs) return undefined;
+    if (!canRecordPrograms()) {
+      this.#unrecorded.push({ block: "every block", reason: "a libtorch older than 2.13" });
+      return undefined;
     }
-    this.#programs = new BlockPrograms((unit) => this.#recorded(unit), options.randomness, {
-      recorded: (program) => void this.#recordedPrograms.push(program),
-      unrecorded: (block) => void this.#unrecorded.push(block),
-    });
+    const listener = {
+      recorded: (program: RecordedProgram) => void this.#recordedPrograms.push(program),
+      unrecorded: (block: Unrecorded) => void this.#unrecorded.push(block),
+    };
+    const { region } = this.#plan;
+    return new BlockPrograms((unit) => this.#recorded(unit), listener, { randomness, region });
   }
 
   /**
@@ -132,6 +138,11 @@ export class BlockEngine<Ticket> {
   /** @returns blocks that were not recorded as programs, each once */
   takeUnrecorded(): readonly Unrecorded[] {
     return this.#unrecorded.splice(0);
+  }
+
+  /** @returns calls of blocks that were replayed or recorded since it was asked before; undefined without programs */
+  takeBlockCalls(): BlockCalls | undefined {
+    return this.#programs?.takeCalls();
   }
 
   /** @returns programs that blocks are replayed by, each once */
@@ -257,7 +268,7 @@ export class BlockEngine<Ticket> {
     return {
       name,
       module: module as Module,
-      parameters: [...parameters, ...ofRoot].map(({ tensor }) => tensor),
+      parameters: [...parameters, ...ofRoot].map(({ memory }) => memory),
     };
   }
 
@@ -270,15 +281,6 @@ export class BlockEngine<Ticket> {
     complete: (unit: number) => this.#gradients.complete(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
   };
-}
-
-/** Why no block of a plan can be recorded; undefined if some can. */
-function unrecordable({ region, units }: BlockPlan): string | undefined {
-  if (!canRecordPrograms()) return "a libtorch older than 2.13";
-  if (region !== undefined) return "layers that are split over ranks (tp)";
-  const blocks = units.filter(({ module }) => module !== undefined);
-  const inParts = blocks.length > 0 && blocks.every(({ recompute }) => typeof recompute !== "boolean");
-  return inParts ? "recomputation of parts of blocks" : undefined;
 }
 
 const nameOf = ({ microBatch, chunk, repeat = 0 }: PassKey) => `${microBatch}.${chunk}.${repeat}`;

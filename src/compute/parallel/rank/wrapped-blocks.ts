@@ -4,6 +4,7 @@ import { type AutocastDType, autocast, gradEnabled, noGrad, type Tensor } from "
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import type { BlockRange } from "../layout/stage-cut.ts";
 import type { BlockTape } from "../tape/block-tape.ts";
+import type { BlockPrograms } from "../tape/programs.ts";
 import { RecomputedParts } from "../tape/recomputed-parts.ts";
 import type { BlockGathers } from "./block-gathers.ts";
 import { StageEnd, StagePass } from "./stage-pass.ts";
@@ -24,6 +25,7 @@ export class WrappedBlocks {
   readonly #plan: BlockPlan;
   readonly #gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">;
   readonly #randomness: Randomness | undefined;
+  readonly #programs: BlockPrograms | undefined;
   readonly #parts = new RecomputedParts();
   readonly #unwrap: (() => void)[] = [];
   /** The forward pass that runs and the tape that records it, if gradients are wanted. */
@@ -33,17 +35,23 @@ export class WrappedBlocks {
   /**
    * @param options.autocast - dtype that operators cast to in forward; undefined for none
    * @param options.randomness - the model's random numbers, if it draws any
+   * @param options.programs - replay calls without gradients; those with gradients are the tape's
    */
   constructor(
     plan: BlockPlan,
     gathers: Pick<BlockGathers<unknown>, "need" | "release" | "parameters">,
-    options: { readonly autocast?: AutocastDType | undefined; readonly randomness: Randomness | undefined },
+    options: {
+      readonly autocast?: AutocastDType | undefined;
+      readonly randomness: Randomness | undefined;
+      readonly programs: BlockPrograms | undefined;
+    },
   ) {
     this.#plan = plan;
     this.#gathers = gathers;
     const dtype = options.autocast;
     this.cast = dtype === undefined ? (body) => body() : (body) => autocast(dtype, body);
     this.#randomness = options.randomness;
+    this.#programs = options.programs;
   }
 
   /** Wraps every block, and the parts of blocks that backward computes again. */
@@ -135,7 +143,9 @@ export class WrappedBlocks {
       // Passes without recording disable gradients.
       if (this.#tape === undefined && gradEnabled()) throw calledOutside();
       this.#gathers.need(unit);
-      const result = run(...entered.args);
+      const issue = () => run(...entered.args);
+      const result =
+        this.#programs === undefined ? issue() : this.#programs.compute(unit, entered.args, issue);
       this.#gathers.release(unit);
       this.#pass?.leave(result);
       return result as never;

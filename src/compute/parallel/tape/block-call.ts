@@ -37,15 +37,11 @@ export interface CallProgram {
   /** The outputs of a call that kept none, with their graph; the caller's to dispose. */
   computeAgain(call: BlockCall): Tensor[];
   /**
-   * As `grad`, recorded if forward was; undefined if it was not.
+   * The gradients that `walk` computes; recorded if forward was.
+   * @param given - of the outputs that have gradients
    * @param reached - which outputs have gradients, a letter each
    */
-  grad(
-    outputs: readonly Tensor[],
-    own: readonly Tensor[],
-    gradients: readonly Tensor[],
-    reached: string,
-  ): (Tensor | null)[] | undefined;
+  walk(given: readonly Tensor[], reached: string, walk: () => (Tensor | null)[]): (Tensor | null)[];
   /** Releases what no backward has used. */
   drop(): void;
 }

@@ -106,14 +106,18 @@ export class BlockTape {
     { recompute, parts: openParts }: CallOptions,
   ): R {
     this.#hooks.need(block);
-    const programs = openParts === undefined && presentRecording() === undefined ? this.#programs : undefined;
+    const programs = presentRecording() === undefined ? this.#programs : undefined;
     const { args: cutArgs, inputs, inputLeaves, kept } = cutInputs(args, recompute || programs !== undefined);
     const ofBlock = this.#leavesOf(block);
     // If nothing requires a gradient there is nothing to recompute.
     const again = recompute && (inputs.length > 0 || ofBlock.length > 0);
     const program = programs?.open(block, cutArgs, [...ofBlock, ...this.#leavesOf(this.#root)]);
     const partLeaves = openParts && { own: ofBlock, root: this.#leavesOf(this.#root) };
-    const parts = partLeaves && openParts?.(inputLeaves, [...partLeaves.own, ...partLeaves.root]);
+    // A replay computes parts again by itself.
+    const parts =
+      partLeaves && program?.isReplayed !== true
+        ? openParts?.(inputLeaves, [...partLeaves.own, ...partLeaves.root])
+        : undefined;
     const run = () => forward(...cutArgs);
     const { result, outputs, outputLeaves } = program?.forward(run, again) ?? cutOutputs(run, again);
     const tickets = again ? this.#offload(inputs, inputLeaves) : [];
@@ -246,11 +250,12 @@ export class BlockTape {
     const rootGradients = outputGradients.filter((_, index) => reached[index]) as Tensor[];
     // Parameters that were trainable in forward may be frozen by now, and nothing be left to walk.
     const isCut = roots.length === 0 || own.length + foreign.length === 0;
+    const walk = () =>
+      call.parts?.backward(roots, rootGradients) ??
+      grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true });
     const gradients = isCut
       ? own.map(() => null)
-      : (call.parts?.backward(roots, rootGradients) ??
-        call.program?.grad(roots, own, rootGradients, reachedBy(outputGradients)) ??
-        grad(roots, [...own, ...foreign], rootGradients, { allowUnused: true }));
+      : (call.program?.walk(rootGradients, reachedBy(outputGradients), walk) ?? walk());
     refuseForeign(gradients.splice(own.length), `block ${this.#hooks.name(call.block)}`);
     if (call.outputs === undefined) for (const output of outputs) output.dispose();
     return gradients;

@@ -5,12 +5,13 @@ import {
   dropProgram,
   dropRecording,
   endForward,
+  endProgram,
   hold,
   playBackward,
   playForward,
   programDifference,
   programFits,
-  recordGrad,
+  recordBackward,
   scope,
   type Tensor,
 } from "../../tensor/index.ts";
@@ -28,13 +29,17 @@ import { mapTensors } from "./map-tensors.ts";
 const NOT_PLAIN = "a result that is neither a tensor nor plain data";
 
 /** The kind of a call: all but its values. */
-interface CallKind {
+export interface CallKind {
   /** The arguments without their tensors, and the settings of the block's modules. */
   readonly kind: string;
+  /** Whether no gradients are wanted. */
+  readonly isAlone: boolean;
   /** Trainable parameters of the block, then of the root. */
   readonly leaves: readonly Tensor[];
-  /** The arguments' tensors, cut. */
+  /** The arguments' tensors, cut, and others that change from call to call. */
   readonly tensors: readonly Tensor[];
+  /** Lists of tensors that operators of Troupe's take, of any lengths. */
+  readonly lists: readonly (readonly Tensor[])[];
 }
 
 /** The parts of a recorded forward besides operators. */
@@ -58,35 +63,66 @@ export class Kept {
   /** Tensors that backward gives gradients of, besides the call's inputs. */
   readonly #leaves: readonly Tensor[];
   readonly #kind: string;
+  /** Whether it is forward alone. */
+  readonly isAlone: boolean;
+  /** Padding positions behind the call, where ranks share positions. */
+  readonly padding: number | undefined;
   /** Whether a second recording came to the same. */
   isSure = false;
+  /** Whether it was replayed. */
+  isUsed = false;
 
-  constructor(program: number, { kind, leaves }: CallKind, forward: ForwardHalf, reached: string) {
+  constructor(
+    program: number,
+    { kind, isAlone, leaves }: CallKind,
+    forward: ForwardHalf,
+    { reached, padding }: { readonly reached: string; readonly padding: number | undefined },
+  ) {
     this.program = program;
     this.forward = forward;
     this.reached = reached;
+    this.padding = padding;
+    this.isAlone = isAlone;
     this.#kind = kind;
     this.#leaves = leaves;
   }
 
-  isFor(kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): boolean {
+  isFor({ kind, leaves, tensors }: CallKind): boolean {
     return this.#kind === kind && areSame(this.#leaves, leaves) && programFits(this.program, tensors);
   }
 }
 
+/** Positions that ranks share: the padding at their end, which modules read and set. */
+export interface SharedPositions {
+  numPadding: number;
+}
+
+/** Calls of blocks that were replayed or recorded. */
+export interface BlockCalls {
+  replayed: number;
+  /** A program is replayed once two recordings of one kind of call agree. */
+  recorded: number;
+  /** Time of the recorded calls, their computation included. */
+  recordMs: number;
+}
+
 /** Where the programs of a model's blocks are kept. */
 export interface ProgramStore {
+  readonly calls: BlockCalls;
   readonly randomness: Randomness | undefined;
+  readonly region: SharedPositions | undefined;
   /** Parameters and buffers that stay where they are from call to call: the block's own and the root's. */
   boundOf(block: number): readonly Tensor[];
   /** Keeps a program, unless its block was refused meanwhile. */
   keep(block: number, kept: Kept): void;
   /** Replays a program from now on: a second recording came to the same. */
   confirm(block: number, kept: Kept): void;
-  /** Issues a block one operator at a time from now on. */
-  refuse(block: number, reason: string | Error): void;
+  /** Issues a block's calls of this kind, with gradients or without, one operator at a time from now on. */
+  refuse(block: number, isAlone: boolean, reason: string | Error): void;
+  /** Whether operators may take more lists than when the call began. */
+  hasNewLists(block: number, call: CallKind): boolean;
   /** @returns a program of the same kind of call */
-  twin(block: number, kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): Kept | undefined;
+  twin(block: number, call: CallKind): Kept | undefined;
 }
 
 /** One call of a block that is replayed or recorded. */
@@ -98,6 +134,9 @@ export class ProgramCall implements CallProgram {
   readonly #kept: Kept | undefined;
   /** The draws before the call, from which it is computed again. */
   readonly #drawn: ReadonlyMap<string, number> | undefined;
+  /** Padding before the call, and behind it. */
+  readonly #paddingBefore: number | undefined;
+  #padding: number | undefined;
   #streams: readonly number[] = [];
   #played = 0;
   #recording = 0;
@@ -109,19 +148,44 @@ export class ProgramCall implements CallProgram {
     this.#kind = kind;
     this.#kept = kind.kept?.isSure === true ? kind.kept : undefined;
     this.#drawn = programs.randomness?.drawn();
+    this.#paddingBefore = programs.region?.numPadding;
+  }
+
+  /** Whether a program computes it. */
+  get isReplayed(): boolean {
+    return this.#kept !== undefined;
   }
 
   /** Computes forward, as `cutOutputs` does. @param again - whether backward computes it again */
   forward<R>(run: () => R, again: boolean): CutOutputs<R> {
     const kept = this.#kept;
-    if (kept === undefined)
-      return cutOutputs(again ? run : () => this.#recorded(run, ({ requiresGrad }) => requiresGrad), again);
-    this.#streams = kept.forward.draws.map((name) => this.#programs.randomness?.nextStream(name) ?? 0);
-    const results = this.#play(kept, !again);
+    if (kept === undefined) {
+      const cut = cutOutputs(
+        again ? run : () => this.#recorded(run, ({ requiresGrad }) => requiresGrad),
+        again,
+      );
+      this.#padding = this.#programs.region?.numPadding;
+      return cut;
+    }
+    const results = this.#replayed(kept, !again);
     const { template, leaves } = kept.forward;
     const result = mapPlaces(template, results) as R;
     const outputLeaves = results.filter((_, index) => leaves[index]).map((leaf) => hold(leaf));
     return { result, outputs: undefined, outputLeaves };
+  }
+
+  /** Computes a call without gradients. */
+  compute<R>(run: () => R): R {
+    const kept = this.#kept;
+    if (kept !== undefined) return mapPlaces(kept.forward.template, this.#replayed(kept, false)) as R;
+    const result = this.#recorded(run, () => false);
+    this.#padding = this.#programs.region?.numPadding;
+    const [recording, half] = [this.#recording, this.#half];
+    if (recording === 0 || half === undefined) return result;
+    if (this.#programs.hasNewLists(this.#block, this.#kind)) this.drop();
+    else this.#take(endProgram(recording), half, "");
+    this.#recording = 0;
+    return result;
   }
 
   backward(given: readonly (Tensor | undefined)[], own: readonly Tensor[]): (Tensor | null)[] | undefined {
@@ -129,10 +193,7 @@ export class ProgramCall implements CallProgram {
     if (kept === undefined) return undefined;
     const leaves = own.slice(own.length - this.#kind.leaves.length);
     if (kept.reached !== reachedBy(given) || !areSame(leaves, this.#kind.leaves)) {
-      this.#programs.refuse(
-        this.#block,
-        "gradients that come to other results, or parameters frozen before backward",
-      );
+      this.#refuse("gradients that come to other results, or parameters frozen before backward");
       return undefined;
     }
     if (this.#played === 0) scope(() => void this.#play(kept, true));
@@ -143,31 +204,21 @@ export class ProgramCall implements CallProgram {
   }
 
   computeAgain(call: BlockCall): Tensor[] {
-    const { randomness } = this.#programs;
-    // A replay has drawn no numbers: the module's first draws are to be the forward's.
-    if (this.#kept !== undefined)
-      return randomness === undefined || this.#drawn === undefined
-        ? computeAgain(call)
-        : randomness.drawnFrom(this.#drawn, () => computeAgain(call));
+    if (this.#kept !== undefined) return this.#asBefore(() => computeAgain(call));
     return computeAgain({ ...call, again: () => this.#recorded(call.again, isFloating) });
   }
 
-  grad(
-    outputs: readonly Tensor[],
-    own: readonly Tensor[],
-    gradients: readonly Tensor[],
-    reached: string,
-  ): (Tensor | null)[] | undefined {
-    const half = this.#half;
-    if (this.#recording === 0 || half === undefined) return undefined;
+  walk(given: readonly Tensor[], reached: string, walk: () => (Tensor | null)[]): (Tensor | null)[] {
+    const [recording, half] = [this.#recording, this.#half];
     // An output may have a gradient that leads nowhere.
-    if (gradients.length !== [...reached].filter((letter) => letter === "g").length) return undefined;
-    const recording = this.#recording;
+    const leadsOn = given.length === [...reached].filter((letter) => letter === "g").length;
+    if (recording === 0 || half === undefined || !leadsOn) return walk();
     this.#recording = 0;
-    const made = recordGrad(recording, outputs, own, gradients);
-    if (typeof made.program === "string") this.#programs.refuse(this.#block, made.program);
-    else this.#keep(new Kept(made.program, this.#kind, half, reached));
-    return made.gradients;
+    const beginMs = performance.now();
+    const { gradients, program } = recordBackward(recording, given, walk);
+    this.#take(program, half, reached);
+    this.#programs.calls.recordMs += performance.now() - beginMs;
+    return gradients;
   }
 
   drop(): void {
@@ -176,10 +227,33 @@ export class ProgramCall implements CallProgram {
     this.#recording = this.#played = 0;
   }
 
+  /** Runs what the module computed before a replay did: its first draws and its padding are to be those of that forward. */
+  #asBefore<R>(body: () => R): R {
+    const { randomness, region } = this.#programs;
+    const present = region?.numPadding;
+    if (region !== undefined && this.#paddingBefore !== undefined) region.numPadding = this.#paddingBefore;
+    try {
+      return randomness === undefined || this.#drawn === undefined
+        ? body()
+        : randomness.drawnFrom(this.#drawn, body);
+    } finally {
+      if (region !== undefined && present !== undefined) region.numPadding = present;
+    }
+  }
+
+  #take(made: number | string | Error, half: ForwardHalf, reached: string): void {
+    if (typeof made === "number")
+      this.#keep(new Kept(made, this.#kind, half, { reached, padding: this.#padding }));
+    else this.#refuse(made);
+  }
+
+  #refuse(reason: string | Error): void {
+    this.#programs.refuse(this.#block, this.#kind.isAlone, reason);
+  }
+
   /** Keeps a recorded program, or confirms an earlier one. */
   #keep(made: Kept): void {
-    const { kind, leaves, tensors } = this.#kind;
-    const before = this.#programs.twin(this.#block, kind, leaves, tensors);
+    const before = this.#programs.twin(this.#block, this.#kind);
     if (before === undefined) {
       this.#programs.keep(this.#block, made);
       return;
@@ -194,12 +268,24 @@ export class ProgramCall implements CallProgram {
       : "other results";
     dropProgram(made.program);
     if (difference === "") this.#programs.confirm(this.#block, before);
-    else this.#programs.refuse(this.#block, `two calls that differ: ${difference}`);
+    else this.#refuse(`two calls that differ: ${difference}`);
+  }
+
+  /** Replays forward as the module would have computed it, its draws and padding included. */
+  #replayed(kept: Kept, keep: boolean): Tensor[] {
+    const { randomness, region } = this.#programs;
+    this.#streams = kept.forward.draws.map((name) => randomness?.nextStream(name) ?? 0);
+    const results = this.#play(kept, keep);
+    if (region !== undefined && kept.padding !== undefined) region.numPadding = kept.padding;
+    kept.isUsed = true;
+    this.#programs.calls.replayed += 1;
+    return results;
   }
 
   #play(kept: Kept, keep: boolean): Tensor[] {
     const { leaves } = kept.forward;
-    const { results, call } = playForward(kept.program, this.#kind.tensors, this.#streams, leaves, keep);
+    const { tensors, lists } = this.#kind;
+    const { results, call } = playForward(kept.program, tensors, this.#streams, leaves, keep, lists);
     this.#played = call;
     return results;
   }
@@ -208,7 +294,10 @@ export class ProgramCall implements CallProgram {
     const { randomness } = this.#programs;
     const names: string[] = [];
     const streams: number[] = [];
-    this.#recording = beginRecording(this.#kind.tensors, this.#programs.boundOf(this.#block));
+    const { calls } = this.#programs;
+    const beginMs = performance.now();
+    const { tensors: given, lists } = this.#kind;
+    this.#recording = beginRecording(given, this.#programs.boundOf(this.#block), lists);
     try {
       const result =
         randomness?.listening((name, stream) => {
@@ -223,12 +312,15 @@ export class ProgramCall implements CallProgram {
       this.#half = { draws: names, template, text: text ?? "", leaves: tensors.map(isLeaf) };
       if (refusal !== "") {
         this.drop();
-        this.#programs.refuse(this.#block, refusal);
+        this.#refuse(refusal);
       }
       return result;
     } catch (error) {
       this.drop();
       throw error;
+    } finally {
+      calls.recorded += 1;
+      calls.recordMs += performance.now() - beginMs;
     }
   }
 }

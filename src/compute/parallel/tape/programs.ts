@@ -1,5 +1,12 @@
 import { framesOf, ownFrames } from "../../../errors/index.ts";
-import { isFused, type Module, type Randomness } from "../../nn/index.ts";
+import {
+  isFused,
+  isWriting,
+  type Module,
+  pagedInputs,
+  presentRecording,
+  type Randomness,
+} from "../../nn/index.ts";
 import {
   describeProgram,
   dropProgram,
@@ -8,10 +15,15 @@ import {
   type Tensor,
 } from "../../tensor/index.ts";
 import { describePlain } from "./describe-plain.ts";
-import { type Kept, ProgramCall, type ProgramStore } from "./program-call.ts";
-
-/** Programs that are kept of one block; the oldest is dropped for another. */
-const MOST_OF_A_BLOCK = 4;
+import { KeptPrograms } from "./kept-programs.ts";
+import {
+  type BlockCalls,
+  type CallKind,
+  type Kept,
+  ProgramCall,
+  type ProgramStore,
+  type SharedPositions,
+} from "./program-call.ts";
 
 /** A block whose calls are issued one operator at a time, and why. */
 export interface Unrecorded {
@@ -51,58 +63,89 @@ export interface RecordedBlock {
  */
 export class BlockPrograms implements ProgramStore, Disposable {
   readonly randomness: Randomness | undefined;
+  readonly region: SharedPositions | undefined;
+  readonly calls: BlockCalls = { replayed: 0, recorded: 0, recordMs: 0 };
   readonly #blockOf: (block: number) => RecordedBlock;
   readonly #listener: ProgramListener;
   readonly #blocks = new Map<number, RecordedBlock>();
   readonly #modules = new Map<number, readonly Module[]>();
-  readonly #kept = new Map<number, Kept[]>();
-  readonly #refused = new Set<number>();
+  readonly #withGradients = new KeptPrograms(4);
+  readonly #alone = new KeptPrograms(8);
   /** Programs that the listener has, as text. */
   readonly #told = new Set<string>();
 
   constructor(
     blockOf: (block: number) => RecordedBlock,
-    randomness: Randomness | undefined,
     listener: ProgramListener,
+    of: { readonly randomness: Randomness | undefined; readonly region: SharedPositions | undefined },
   ) {
     this.#blockOf = blockOf;
-    this.randomness = randomness;
     this.#listener = listener;
+    this.randomness = of.randomness;
+    this.region = of.region;
   }
 
   /**
    * @param args - of the call, cut
-   * @param leaves - trainable parameters of the block, then of the root
+   * @param leaves - trainable parameters of the block, then of the root; undefined: no gradients are wanted
    * @returns the call, to be replayed or recorded; undefined if it is issued one operator at a time
    */
-  open(block: number, args: readonly unknown[], leaves: readonly Tensor[]): ProgramCall | undefined {
-    if (this.#refused.has(block)) return undefined;
+  open(
+    block: number,
+    args: readonly unknown[],
+    leaves: readonly Tensor[] | undefined,
+  ): ProgramCall | undefined {
+    const isAlone = leaves === undefined;
+    if (this.#programsOf(isAlone).isRefused(block)) return undefined;
     const tensors: Tensor[] = [];
     const text = describePlain(args, tensors);
     if (text === undefined) {
-      this.refuse(block, "an argument that is neither a tensor nor plain data");
+      this.refuse(block, isAlone, "an argument that is neither a tensor nor plain data");
       return undefined;
     }
-    const kind = `${isFused()} ${text} ${this.#stateOf(block)}`;
-    const kept = this.#kept.get(block)?.find((each) => each.isFor(kind, leaves, tensors));
-    return new ProgramCall(this, block, { kind, leaves, tensors, kept });
+    const paged = isAlone ? pagedInputs(this.#modulesOf(block)) : undefined;
+    tensors.push(...(paged?.tensors ?? []));
+    const lists = paged?.lists ?? [];
+    const settings = `${isAlone} ${isFused()} ${this.region?.numPadding} ${lists.length}`;
+    const kind = `${settings} ${text} ${this.#stateOf(block)}`;
+    const ofCall = { kind, isAlone, leaves: leaves ?? [], tensors, lists };
+    return new ProgramCall(this, block, { ...ofCall, kept: this.twin(block, ofCall) });
   }
 
-  refuse(block: number, reason: string | Error): void {
-    if (this.#refused.has(block)) return;
-    this.#refused.add(block);
-    for (const { program } of this.#kept.get(block)?.splice(0) ?? []) dropProgram(program);
+  /** Computes a call of a block without gradients. */
+  compute<R>(block: number, args: readonly unknown[], run: () => R): R {
+    // The first pass over pages makes their memory; a cache of another kind is read past the arguments.
+    const isOpen = !isWriting() || pagedInputs(this.#modulesOf(block)) !== undefined;
+    const call = presentRecording() === undefined && isOpen ? this.open(block, args, undefined) : undefined;
+    return call === undefined ? run() : call.compute(run);
+  }
+
+  hasNewLists(block: number, { lists }: CallKind): boolean {
+    return (pagedInputs(this.#modulesOf(block))?.lists.length ?? 0) !== lists.length;
+  }
+
+  /** @returns the calls since it was asked before */
+  takeCalls(): BlockCalls {
+    const calls = { ...this.calls };
+    Object.assign(this.calls, { replayed: 0, recorded: 0, recordMs: 0 });
+    return calls;
+  }
+
+  refuse(block: number, isAlone: boolean, reason: string | Error): void {
+    if (!this.#programsOf(isAlone).refuse(block)) return;
     const { name } = this.#block(block);
     if (typeof reason === "string") this.#listener.unrecorded({ block: name, reason });
     else this.#listener.unrecorded({ block: name, reason: reason.message, line: lineOf(reason) });
   }
 
   keep(block: number, kept: Kept): void {
-    const all = this.#kept.get(block) ?? [];
-    this.#kept.set(block, all);
-    if (this.#refused.has(block)) dropProgram(kept.program);
-    else all.push(kept);
-    if (all.length > MOST_OF_A_BLOCK) dropProgram((all.shift() as Kept).program);
+    const programs = this.#programsOf(kept.isAlone);
+    if (programs.isRefused(block)) {
+      dropProgram(kept.program);
+      return;
+    }
+    const reason = programs.keep(block, kept);
+    if (reason !== undefined) this.refuse(block, kept.isAlone, reason);
   }
 
   confirm(block: number, kept: Kept): void {
@@ -115,8 +158,8 @@ export class BlockPrograms implements ProgramStore, Disposable {
     this.#listener.recorded({ block: this.#block(block).name, ...text });
   }
 
-  twin(block: number, kind: string, leaves: readonly Tensor[], tensors: readonly Tensor[]): Kept | undefined {
-    return this.#kept.get(block)?.find((each) => each.isFor(kind, leaves, tensors));
+  twin(block: number, call: CallKind): Kept | undefined {
+    return this.#programsOf(call.isAlone).find(block, call);
   }
 
   boundOf(block: number): readonly Tensor[] {
@@ -130,16 +173,24 @@ export class BlockPrograms implements ProgramStore, Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const { program } of [...this.#kept.values()].flat()) dropProgram(program);
-    this.#kept.clear();
+    this.#withGradients[Symbol.dispose]();
+    this.#alone[Symbol.dispose]();
+  }
+
+  #programsOf(isAlone: boolean): KeptPrograms {
+    return isAlone ? this.#alone : this.#withGradients;
+  }
+
+  #modulesOf(block: number): readonly Module[] {
+    const modules = this.#modules.get(block) ?? [...this.#block(block).module.namedModules().values()];
+    this.#modules.set(block, modules);
+    return modules;
   }
 
   /** Settings of a block's modules, such as whether they train: a forward may depend on them. */
   #stateOf(block: number): string {
-    const modules = this.#modules.get(block) ?? [...this.#block(block).module.namedModules().values()];
-    this.#modules.set(block, modules);
     let text = "";
-    for (const module of modules) {
+    for (const module of this.#modulesOf(block)) {
       for (const value of Object.values(module)) if (typeof value !== "object") text += `${value} `;
     }
     return text;

@@ -14,18 +14,16 @@ export class SequenceRegion {
   readonly dim: number;
   /** Number of chunks in which gathers and scatters overlap the matrix product beside them; 1: no overlap. */
   readonly chunks: number;
-  /** Positions added at the end, when the region was last entered, to make their number divide. */
-  #numPadding = 0;
+  /**
+   * Padding positions at the end, added when the region was last entered to make their number divide: they have no gradient, and
+   * nothing reads them.
+   */
+  numPadding = 0;
 
   constructor(group: collectives.Communicator, dim: number, chunks: number) {
     this.group = group;
     this.dim = dim;
     this.chunks = chunks;
-  }
-
-  /** Number of padding positions at the end: they have no gradient, and nothing reads them. */
-  get numPadding(): number {
-    return this.#numPadding;
   }
 
   /**
@@ -35,7 +33,7 @@ export class SequenceRegion {
   enter(x: Tensor): Tensor {
     const length = x.shape[this.dim] ?? 0;
     const { size } = this.group;
-    this.#numPadding = Math.ceil(length / size) * size - length;
+    this.numPadding = Math.ceil(length / size) * size - length;
     return collectives.scatterToGroup(this.#padded(x), this.group, this.dim);
   }
 
@@ -44,15 +42,15 @@ export class SequenceRegion {
     let first: number | undefined;
     return (...args) => {
       if (first === undefined) {
-        first = this.#numPadding;
+        first = this.numPadding;
         return run(...args);
       }
-      const present = this.#numPadding;
-      this.#numPadding = first;
+      const present = this.numPadding;
+      this.numPadding = first;
       try {
         return run(...args);
       } finally {
-        this.#numPadding = present;
+        this.numPadding = present;
       }
     };
   }
@@ -78,7 +76,7 @@ export class SequenceRegion {
   }
 
   #gatherOwn(share: Tensor, layer: Affine): Tensor {
-    if (this.#numPadding > 0) return layer.ownProduct(this.gather(share));
+    if (this.numPadding > 0) return layer.ownProduct(this.gather(share));
     const chunks = this.#chunksOf(share, 1);
     const outputsFirst = layer.outputDim === 0;
     return ops.troupe.gatherMatmul(
@@ -100,7 +98,7 @@ export class SequenceRegion {
 
   #ownScatter(x: Tensor, layer: Affine): Tensor {
     const chunks = this.#chunksOf(x, this.group.size);
-    if (chunks === 1 || this.#numPadding > 0) return this.reduceScatter(layer.ownProduct(x));
+    if (chunks === 1 || this.numPadding > 0) return this.reduceScatter(layer.ownProduct(x));
     const outputsFirst = layer.outputDim === 0;
     return ops.troupe.matmulReduceScatter(
       x,
@@ -123,13 +121,13 @@ export class SequenceRegion {
   }
 
   #padded(x: Tensor): Tensor {
-    if (this.#numPadding === 0) return x;
-    const shape = x.shape.map((size, dim) => (dim === this.dim ? this.#numPadding : size));
+    if (this.numPadding === 0) return x;
+    const shape = x.shape.map((size, dim) => (dim === this.dim ? this.numPadding : size));
     return ops.cat([x, ops.zeros(shape, x.dtype)], this.dim);
   }
 
   #unpadded(x: Tensor): Tensor {
-    if (this.#numPadding === 0) return x;
-    return x.narrow(this.dim, 0, (x.shape[this.dim] ?? 0) - this.#numPadding);
+    if (this.numPadding === 0) return x;
+    return x.narrow(this.dim, 0, (x.shape[this.dim] ?? 0) - this.numPadding);
   }
 }

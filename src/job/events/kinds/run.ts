@@ -78,6 +78,12 @@ export interface RunRestored {
   /** Number of updates made to that state. */
   readonly step: number;
   readonly from: "memory" | "checkpoint" | "beginning";
+  /** Milliseconds from the notice of the failure until new actors had taken the place of all of the group. */
+  readonly startedMs: number;
+  /** Milliseconds from the notice until the actors had joined and declared the model. */
+  readonly joinedMs: number;
+  /** Milliseconds from the notice until every rank and shard had its part of the state. */
+  readonly durationMs: number;
 }
 
 /** A signal asks a run to end early: it finishes the granted steps and saves, if it saves at all. */

@@ -59,6 +59,16 @@ export interface StepFinished {
   readonly dataMs: number;
   /** Memory of all processes of the run; shared memory is counted once. */
   readonly residentBytes: number;
+  /** With `graph`: calls of blocks since the step before, over all ranks. */
+  readonly blockCalls?: BlockCalls | undefined;
+}
+
+/** Calls of blocks that were replayed as programs, or recorded to be. A steady run records none. */
+export interface BlockCalls {
+  readonly replayed: number;
+  readonly recorded: number;
+  /** Time of the recorded calls, their computation included; a mean over the ranks. */
+  readonly recordMs: number;
 }
 
 /** The loss on held-out data was measured. */

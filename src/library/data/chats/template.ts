@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import vm from "node:vm";
 import type { Template } from "@huggingface/jinja";
 import { TroupeError } from "../../../errors/index.ts";
 import { isThere, maxFileBytes, parseBoundedJson, readBoundedText } from "../../../errors/untrusted/index.ts";
@@ -23,6 +24,20 @@ const [BEGIN, END] = ["\uFDD0", "\uFDD1"];
 
 /** The longest template, in UTF-16 units; the longest published ones have 20,000. */
 const MAX_TEMPLATE = 1 << 18;
+
+/** How long a template may take for a chat: published ones need some milliseconds. */
+const MOST_MS = 5_000;
+
+/** A script that can be stopped, whatever it calls. */
+const calling = new vm.Script("body()");
+let room: { body?: () => unknown } | undefined;
+
+/** Calls `body`, unless it takes longer than a template may. @throws {Error} `ERR_SCRIPT_EXECUTION_TIMEOUT` */
+function inTime<T>(body: () => T): T {
+  room ??= vm.createContext({}) as NonNullable<typeof room>;
+  room.body = body;
+  return calling.runInContext(room, { timeout: MOST_MS }) as T;
+}
 
 /** Writes chats as the text that a model is trained on: a Jinja template, as tokenizers are published with. */
 export class ChatTemplate {
@@ -68,7 +83,7 @@ export class ChatTemplate {
       throw refusal(`a chat template of at most ${MAX_TEMPLATE} characters`, `${text.length}`);
     const named = specials.map((name) => [name, contentOf(fields[name])] as const);
     try {
-      const template = new Template(withMarks(text));
+      const template = inTime(() => new Template(withMarks(text)));
       replaceStripCalls(template);
       const tokens = Object.fromEntries(named.filter(([, token]) => token !== undefined));
       return new ChatTemplate(template, { ...tokens, [STRIPPED]: stripped }, generation.test(text));
@@ -93,7 +108,8 @@ export class ChatTemplate {
       tools,
     }: { readonly forAnswer?: boolean; readonly tools?: readonly unknown[] | undefined } = {},
   ): string {
-    return this.#marked(messages, forAnswer, tools, "messages").replaceAll(marks, "");
+    const marked = this.#inTime("messages", () => this.#marked(messages, forAnswer, tools, "messages"));
+    return marked.replaceAll(marks, "");
   }
 
   /**
@@ -105,9 +121,14 @@ export class ChatTemplate {
   encode({ messages, learned, tools }: Chat, tokenizer: Tokenizer, place: string): ChatTokens {
     if (JSON.stringify(messages).search(marks) >= 0)
       throw exampleError(place, "texts without U+FDD0 and U+FDD1", "some");
-    const marked = this.#marked(messages, false, tools, place);
-    const text = marked.replaceAll(marks, "");
-    const answers = this.#marksAnswers ? markedSpans(marked) : this.#answersIn(text, messages, tools, place);
+    const [text, answers] = this.#inTime(place, (): [string, Span[]] => {
+      const marked = this.#marked(messages, false, tools, place);
+      const written = marked.replaceAll(marks, "");
+      return [
+        written,
+        this.#marksAnswers ? markedSpans(marked) : this.#answersIn(written, messages, tools, place),
+      ];
+    });
     // A template may mark an answer in several parts.
     if (!learned.includes(false)) return tokensOf(tokenizer, text, answers);
     if (answers.length !== learned.length)
@@ -148,6 +169,19 @@ export class ChatTemplate {
           );
         return [before.length, after.length] as const;
       });
+  }
+
+  #inTime<T>(place: string, body: () => T): T {
+    try {
+      return inTime(body);
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw cause;
+      throw exampleError(
+        place,
+        `a chat that its template writes within ${MOST_MS / 1_000} s`,
+        "none by then",
+      );
+    }
   }
 
   #marked(messages: readonly ChatMessage[], forAnswer: boolean, tools: Chat["tools"], place: string): string {

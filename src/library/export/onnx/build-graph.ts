@@ -2,8 +2,16 @@ import { exportError } from "../export-error.ts";
 import type { ReadParameter } from "../read-from-memory.ts";
 import type { GraphArgument, GraphCall, GraphTensor, RecordedForward } from "../trace-forward.ts";
 import { GraphBuilder, shapeNames } from "./builder.ts";
+import type { FirstCall } from "./parts.ts";
 import { isInPlace, makesViews, translate } from "./translations.ts";
-import { bytesOf, type OnnxGraph } from "./types.ts";
+import {
+  type Branch,
+  bytesOf,
+  type Initializer,
+  type OnnxGraph,
+  type OnnxNode,
+  type OnnxValue,
+} from "./types.ts";
 import { Weights } from "./weights.ts";
 
 /** Options of {@link buildGraph}. */
@@ -13,36 +21,126 @@ export interface GraphOptions {
   readonly quantizes: boolean;
 }
 
+/** A {@link FirstCall}, recorded. */
+export type RecordedFirstCall = Omit<FirstCall, "spec"> & { readonly forward: RecordedForward };
+
 /**
  * Translates a recorded forward.
+ * @param first - makes some of its inputs at the first call. Default: all are given
  * @throws {TroupeError} `EXPORT` for an operator that ONNX lacks, or that writes into a view, with the module that calls it
  */
 export function buildGraph(
   forward: RecordedForward,
   read: ReadParameter,
-  { opset, quantizes }: GraphOptions,
+  options: GraphOptions,
+  first?: RecordedFirstCall,
 ): OnnxGraph {
+  const initializers = new Map<string, Initializer>();
+  const made = first && translated(first.forward, read, options, { initializers, prefix: "first." });
+  const names = new Set(first?.forward.outputs.map(({ name }) => name));
+  const chosen = (name: string) => (names.has(name) ? `chosen.${name}` : name);
+  const { nodes, outputs } = translated(forward, read, options, { initializers, inputName: chosen });
+  const all = made === undefined ? nodes : [choice(first as RecordedFirstCall, made, chosen), ...nodes];
+  const used = new Set(all.flatMap(readBy));
+  return {
+    nodes: all,
+    initializers: [...initializers.values()].filter(({ name }) => used.has(name)),
+    inputs: first === undefined ? inputsOf(forward) : inputsWith(first, inputsOf(forward), names),
+    outputs,
+  };
+}
+
+/** The inputs of a graph that makes those in `names` at its first call. */
+function inputsWith(
+  { forward, unless, size: [made, given] }: RecordedFirstCall,
+  inputs: readonly OnnxValue[],
+  names: ReadonlySet<string>,
+): OnnxValue[] {
+  const renamed = inputs.map((value) =>
+    names.has(value.name)
+      ? { ...value, shape: value.shape.map((size) => (size === made ? given : size)) }
+      : value,
+  );
+  return [...renamed, ...inputsOf(forward), { name: unless, dtype: "bool", shape: [1] }];
+}
+
+/** Takes inputs as they are given, or makes them. */
+function choice(
+  { forward, unless }: RecordedFirstCall,
+  made: Branch,
+  chosen: (name: string) => string,
+): OnnxNode {
+  const given = forward.outputs.map((output) => ({ ...valueOf(output), name: `given.${output.name}` }));
+  const copies = given.map(({ name }) => identity(name.slice("given.".length), name));
+  return {
+    operator: "If",
+    inputs: [unless],
+    outputs: forward.outputs.map(({ name }) => chosen(name)),
+    attributes: {
+      then_branch: { graph: { nodes: copies, outputs: given } },
+      else_branch: { graph: made },
+    },
+  };
+}
+
+/** Names of the values that a node reads, also in its branches. */
+function readBy({ inputs, attributes }: OnnxNode): string[] {
+  const branches = Object.values(attributes).flatMap((each) => ("graph" in each ? each.graph.nodes : []));
+  return [...inputs, ...branches.flatMap(readBy)];
+}
+
+function identity(input: string, output: string): OnnxNode {
+  return { operator: "Identity", inputs: [input], outputs: [output], attributes: {} };
+}
+
+function inputsOf({ sources }: RecordedForward): OnnxValue[] {
+  return sources.flatMap((source) => (source.kind === "input" ? [valueOf(source)] : []));
+}
+
+function valueOf({ name, tensor }: RecordedForward["outputs"][number]): OnnxValue {
+  return { name, dtype: tensor.dtype, shape: shapeNames(tensor.shape) };
+}
+
+/** Options of {@link translated}. */
+interface Naming {
+  /** Constants of the file, to which those of this forward are added. */
+  readonly initializers: Map<string, Initializer>;
+  /** Stands before the names of nodes and outputs. Default: nothing. */
+  readonly prefix?: string;
+  /** The value that an input is, by its name. Default: that of the name. */
+  readonly inputName?: (name: string) => string;
+}
+
+/** The nodes that compute a recorded forward. */
+function translated(
+  forward: RecordedForward,
+  read: ReadParameter,
+  { opset, quantizes }: GraphOptions,
+  { initializers, prefix = "", inputName = (name) => name }: Naming,
+): Branch {
   refuseWrittenViews(forward.calls);
   const calls = neededCalls(forward);
-  const graph = new GraphBuilder(opset, (tensor) => {
+  const missing = (tensor: GraphTensor) => {
     const value = weights.plain(tensor);
     if (value === undefined) throw new Error(`tensor ${tensor.id} has no value`); // an error of ours
     return value;
-  });
+  };
+  const graph = new GraphBuilder(opset, missing, { initializers, prefix });
   const weights = new Weights(graph, read, quantizes, plainParameters(forward, calls));
   for (const source of forward.sources) {
     const { kind, tensor } = source;
     if (kind === "parameter") weights.hold(source.name, tensor);
     else if (kind === "input") {
-      graph.set(tensor, source.name);
+      const value = inputName(source.name);
+      graph.set(tensor, value);
       for (const [dim, size] of tensor.shape.entries())
-        if (typeof size !== "number") graph.setSymbol(shapeNames([size])[0] as string, source.name, dim);
+        if (typeof size !== "number") graph.setSymbol(shapeNames([size])[0] as string, value, dim);
     } else {
       const { values } = source;
-      const shape = tensor.shape as number[];
+      const name = `${prefix}constant_${tensor.id}`;
       graph.set(
         tensor,
-        graph.add(`constant_${tensor.id}`, tensor.dtype, shape, async () => bytesOf(values)),
+        graph.add(name, tensor.dtype, tensor.shape as number[], async () => bytesOf(values)),
       );
     }
   }
@@ -55,21 +153,12 @@ export function buildGraph(
       for (const [name, { dim }] of derived.get(tensor.id) ?? []) graph.setSymbol(name, value, dim);
     }
   }
-  const outputs = forward.outputs.map(({ name, tensor }) => {
-    graph.nodes.push({
-      operator: "Identity",
-      inputs: [graph.value(tensor)],
-      outputs: [name],
-      attributes: {},
-    });
-    return { name, dtype: tensor.dtype, shape: shapeNames(tensor.shape) };
+  const outputs = forward.outputs.map((output) => {
+    const value = { ...valueOf(output), name: prefix + output.name };
+    graph.nodes.push(identity(graph.value(output.tensor), value.name));
+    return value;
   });
-  const inputs = forward.sources
-    .filter((source) => source.kind === "input")
-    .map(({ name, tensor }) => ({ name, dtype: tensor.dtype, shape: shapeNames(tensor.shape) }));
-  const used = new Set(graph.nodes.flatMap((node) => node.inputs));
-  const initializers = [...graph.initializers.values()].filter(({ name }) => used.has(name));
-  return { nodes: graph.nodes, initializers, inputs, outputs };
+  return { nodes: graph.nodes, outputs };
 }
 
 /** The calls that outputs depend on. */

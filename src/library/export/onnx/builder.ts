@@ -7,17 +7,28 @@ import { type Attribute, bytesOfNumbers, type Initializer, type OnnxNode, typeCo
 export class GraphBuilder {
   readonly opset: number;
   readonly nodes: OnnxNode[] = [];
-  readonly initializers = new Map<string, Initializer>();
+  readonly initializers: Map<string, Initializer>;
   readonly #made = new Map<string, readonly string[]>();
   readonly #values = new Map<number, string>();
   readonly #symbols = new Map<string, { readonly value: string; readonly dim: number }>();
 
   readonly #missing: (tensor: GraphTensor) => string;
+  readonly #prefix: string;
 
-  /** @param missing - makes the value of a tensor that has none yet */
-  constructor(opset: number, missing: (tensor: GraphTensor) => string) {
+  /**
+   * @param missing - makes the value of a tensor that has none yet
+   * @param initializers - constants of the file, to which those of this graph are added
+   * @param prefix - stands before the names of nodes
+   */
+  constructor(
+    opset: number,
+    missing: (tensor: GraphTensor) => string,
+    { initializers, prefix }: { readonly initializers: Map<string, Initializer>; readonly prefix: string },
+  ) {
     this.opset = opset;
+    this.initializers = initializers;
     this.#missing = missing;
+    this.#prefix = prefix;
   }
 
   /** Says which value of the graph a recorded tensor is. */
@@ -55,7 +66,7 @@ export class GraphBuilder {
     const key = JSON.stringify([operator, inputs, attributes, numOutputs]);
     const before = this.#made.get(key);
     if (before !== undefined) return before;
-    const name = `${operator}_${this.nodes.length}`;
+    const name = `${this.#prefix}${operator}_${this.nodes.length}`;
     const outputs = Array.from({ length: numOutputs }, (_, place) =>
       place === 0 ? name : `${name}_${place}`,
     );

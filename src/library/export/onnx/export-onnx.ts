@@ -4,7 +4,7 @@ import { exportError } from "../export-error.ts";
 import { type ReadParameter, readFromMemory } from "../read-from-memory.ts";
 import { type ForwardSpec, recordForward } from "../trace-forward.ts";
 import { buildGraph } from "./build-graph.ts";
-import { partsOf } from "./parts.ts";
+import { type FirstCall, partsOf } from "./parts.ts";
 import { writeModel } from "./write-model.ts";
 
 /** Types of weights in ONNX files, with the endings that transformers.js gives them. */
@@ -31,6 +31,8 @@ export interface WriteOptions extends OnnxOptions {
   readonly units?: Readonly<Record<string, number>>;
   /** Reads the model's parameters one by one. Default: from its memory. */
   readonly read?: ReadParameter;
+  /** Makes some of the inputs at the first call. Default: all are given. */
+  readonly firstCall?: FirstCall | undefined;
 }
 
 const [oldest, newest] = [17, 21];
@@ -53,12 +55,14 @@ export async function writeOnnx(
     maxFileBytes,
     units = {},
     read = readFromMemory(model),
+    firstCall,
   }: WriteOptions = {},
 ): Promise<string[]> {
   if (!Number.isInteger(opset) || opset < oldest || opset > newest)
     throw exportError(`an opset from ${oldest} to ${newest}`, `${opset}`);
-  const recorded = recordForward(model, spec, { dtype: dtypeOf(type), units });
-  const graph = buildGraph(recorded, read, { opset, quantizes: type === "int8" });
+  const record = (each: ForwardSpec) => recordForward(model, each, { dtype: dtypeOf(type), units });
+  const first = firstCall && { ...firstCall, forward: record(firstCall.spec) };
+  const graph = buildGraph(record(spec), read, { opset, quantizes: type === "int8" }, first);
   return writeModel(path, graph, {
     opset,
     ...(maxFileBytes !== undefined && { maxMessageBytes: maxFileBytes }),
@@ -75,9 +79,9 @@ export async function writeOnnxParts(
 ): Promise<string[]> {
   const files: string[] = [];
   const dtype = dtypeOf(options.type);
-  for (const { file, spec, units = {} } of partsOf(model, task, dtype)) {
+  for (const { file, spec, units = {}, firstCall } of partsOf(model, task, dtype)) {
     const path = `${folder}/${file}${onnxTypes[options.type ?? "fp32"]}.onnx`;
-    files.push(...(await writeOnnx(path, model, spec, { ...options, units, read })));
+    files.push(...(await writeOnnx(path, model, spec, { ...options, units, read, firstCall })));
   }
   return files;
 }

@@ -8,8 +8,19 @@ import { type ExportInput, type ForwardSpec, recordForward } from "../trace-forw
 export interface Part {
   readonly file: "model" | "encoder_model" | "decoder_model_merged";
   readonly spec: ForwardSpec;
+  readonly firstCall?: FirstCall;
   /** See {@link recordForward}. */
   readonly units?: Readonly<Record<string, number>>;
+}
+
+/** Inputs of a part that its first call makes itself: those of that name are not read then. */
+export interface FirstCall {
+  /** Name of an input, bool [1]: whether there was a call before. */
+  readonly unless: string;
+  /** Makes the inputs, by their names. */
+  readonly spec: ForwardSpec;
+  /** The size of the inputs that is 0 at the first call, by its name in `spec` and its name in the file. */
+  readonly size: readonly [made: string, given: string];
 }
 
 type Inputs = Readonly<Record<string, Tensor>>;
@@ -95,12 +106,13 @@ function keptBy(model: Module, spec: ForwardSpec): { readonly heads: number; rea
 function pastInputs(
   kept: readonly { readonly heads: number; readonly width: number }[],
   infix: string,
+  length: string,
   dtype: DType,
 ): Record<string, ExportInput> {
   const entries = kept.flatMap(({ heads, width }, layer) =>
     ["key", "value"].map((half): [string, ExportInput] => [
       `past_key_values.${layer}.${infix}${half}`,
-      { shape: ["batch_size", heads, "past_sequence_length", width], dtype },
+      { shape: ["batch_size", heads, length, width], dtype },
     ]),
   );
   return Object.fromEntries(entries);
@@ -111,17 +123,18 @@ function pastOf(given: Inputs, numLayers: number, infix: string): Past {
   return Array.from({ length: numLayers }, (_, layer) => [half(layer, "key"), half(layer, "value")]);
 }
 
-function presentOf({ made }: GivenPast, infix: string): Record<string, Tensor> {
-  const entries = made.flatMap(([keys, values], layer) => [
-    [`present.${layer}.${infix}key`, keys],
-    [`present.${layer}.${infix}value`, values],
+/** Keys and values by layer. @param prefix - `present` for outputs, `past_key_values` for inputs */
+function namedPast(past: Past, prefix: string, infix: string): Record<string, Tensor> {
+  const entries = past.flatMap(([keys, values], layer) => [
+    [`${prefix}.${layer}.${infix}key`, keys],
+    [`${prefix}.${layer}.${infix}value`, values],
   ]);
   return Object.fromEntries(entries);
 }
 
 /** The keys of each layer alone. */
-function keysOf({ made }: GivenPast): Record<string, Tensor> {
-  return Object.fromEntries(made.map(([keys], layer) => [`${layer}`, keys]));
+function keysOf(past: Past): Record<string, Tensor> {
+  return Object.fromEntries(past.map(([keys], layer) => [`${layer}`, keys]));
 }
 
 function causalPart(model: TaskModel, dtype: DType): Part {
@@ -139,7 +152,7 @@ function causalPart(model: TaskModel, dtype: DType): Part {
     run: (inputs) => {
       const past = given([], inputs);
       forward(inputs, past);
-      return keysOf(past);
+      return keysOf(past.made);
     },
   });
   return {
@@ -148,13 +161,13 @@ function causalPart(model: TaskModel, dtype: DType): Part {
       inputs: {
         input_ids: text,
         attention_mask: ids("batch_size", "total_sequence_length"),
-        ...pastInputs(kept, "", dtype),
+        ...pastInputs(kept, "", "past_sequence_length", dtype),
       },
       sums: { total_sequence_length: ["past_sequence_length", "sequence_length"] },
       run: (inputs) => {
         const past = given(pastOf(inputs, kept.length, ""), inputs);
         const { logits } = forward(inputs, past) as { logits: Tensor };
-        return { ...outputsOf({ logits }), ...presentOf(past, "") };
+        return { ...outputsOf({ logits }), ...namedPast(past.made, "present", "") };
       },
     },
   };
@@ -175,8 +188,16 @@ function seq2seqParts(model: TaskModel, dtype: DType): Part[] {
     inputs,
     run: (given) => ({ states: encode(given).encoded?.[0] as Tensor }),
   }).outputs.map(({ tensor }) => Number(tensor.shape[2]));
-  const kept = keptBy(model, { inputs, run: (given) => keysOf(encode(given)) });
+  const kept = keptBy(model, { inputs, run: (given) => keysOf(encode(given).made) });
+  const crossed = keptBy(model, { inputs, run: (given) => keysOf(encode(given).crossed) });
   const written = ids("batch_size", "decoder_sequence_length");
+  const states: ExportInput = { shape: ["batch_size", "encoder_sequence_length", width], dtype };
+  const decode = (given: Inputs, past: GivenPast) => {
+    const mask = given.encoder_attention_mask as Tensor;
+    // The encoder is not computed: only the shape of its ids is read.
+    const batch: ModelBatch = { inputIds: mask, attentionMask: mask, decoderInputIds: given.input_ids };
+    return past.pass(1, () => model.forward(batch)) as { logits: Tensor };
+  };
   return [
     {
       file: "encoder_model",
@@ -188,21 +209,35 @@ function seq2seqParts(model: TaskModel, dtype: DType): Part[] {
         inputs: {
           encoder_attention_mask: source,
           input_ids: written,
-          encoder_hidden_states: { shape: ["batch_size", "encoder_sequence_length", width], dtype },
-          ...pastInputs(kept, "decoder.", dtype),
+          ...pastInputs(kept, "decoder.", "past_decoder_sequence_length", dtype),
+          ...pastInputs(crossed, "encoder.", "encoder_sequence_length", dtype),
         },
         run: (given) => {
-          const decoderInputIds = given.input_ids as Tensor;
-          const past = new GivenPast(pastOf(given, kept.length, "decoder."), undefined, [
-            given.encoder_hidden_states as Tensor,
-          ]);
-          const batch: ModelBatch = {
-            inputIds: given.encoder_attention_mask, // only its shape is read: the encoder is not computed
-            attentionMask: given.encoder_attention_mask,
-            decoderInputIds,
+          // Where the keys of the states are given, the states are not read.
+          const unread = ops.zeros([...(given.encoder_attention_mask as Tensor).shape, width], dtype);
+          const before = pastOf(given, kept.length, "decoder.");
+          const past = new GivenPast(before, undefined, [unread], pastOf(given, crossed.length, "encoder."));
+          const { logits } = decode(given, past);
+          return {
+            ...outputsOf({ logits }),
+            ...namedPast(past.made, "present", "decoder."),
+            ...namedPast(past.crossed, "present", "encoder."),
           };
-          const { logits } = past.pass(1, () => model.forward(batch)) as { logits: Tensor };
-          return { ...outputsOf({ logits }), ...presentOf(past, "decoder.") };
+        },
+      },
+      firstCall: {
+        unless: "use_cache_branch",
+        size: ["encoder_sequence_length", "encoder_sequence_length_out"],
+        spec: {
+          inputs: { encoder_hidden_states: states },
+          run: (given) => {
+            const hidden = given.encoder_hidden_states as Tensor;
+            const past = new GivenPast([], undefined, [hidden]);
+            const [batch = 0, length = 0] = hidden.shape;
+            const zeros = (size: number) => ops.zeros([batch, size], "int64");
+            decode({ encoder_attention_mask: zeros(length), input_ids: zeros(1) }, past);
+            return namedPast(past.crossed, "past_key_values", "encoder.");
+          },
         },
       },
     },

@@ -25,7 +25,11 @@ export type Attribute =
   | { readonly int: number }
   | { readonly float: number }
   | { readonly string: string }
-  | { readonly ints: readonly number[] };
+  | { readonly ints: readonly number[] }
+  | { readonly graph: Branch };
+
+/** A graph within a node, which reads the values of the graph around it. */
+export type Branch = Pick<OnnxGraph, "nodes" | "outputs">;
 
 /** A node of a graph. */
 export interface OnnxNode {

@@ -144,6 +144,15 @@ function attributeMessage(name: string, attribute: Attribute): Bytes {
   if ("float" in attribute) return message(own, floatField(2, attribute.float), varintField(20, 1));
   if ("int" in attribute) return message(own, varintField(3, attribute.int), varintField(20, 2));
   if ("string" in attribute) return message(own, bytesField(4, attribute.string), varintField(20, 3));
+  if ("graph" in attribute) {
+    const { nodes, outputs } = attribute.graph;
+    const graph = message(
+      ...nodes.map((node) => bytesField(1, nodeMessage(node))),
+      bytesField(2, name),
+      ...outputs.map((value) => bytesField(12, valueMessage(value))),
+    );
+    return message(own, bytesField(6, graph), varintField(20, 5));
+  }
   return message(own, ...attribute.ints.map((int) => varintField(8, int)), varintField(20, 7));
 }
 

@@ -65,18 +65,17 @@ export function chooseTokens(
 ): Chosen {
   return scope(() => {
     const scores = adjust === undefined ? logits : adjusted(logits, adjust);
-    const here = temperature === 0 ? scores : scores.onto("cpu");
     const tokens =
       temperature === 0
-        ? here.argmax(1)
+        ? scores.argmax(1)
         : ops.troupe.drawTokens(
-            here,
-            tensor(Float32Array.from(uniforms), { device: "cpu" }),
+            scores,
+            tensor(Float32Array.from(uniforms), { device: logits.device as "cpu" }),
             temperature,
             Number.isFinite(topK) ? topK : 0,
             topP,
           );
-    const logProbs = [...rowLogProbs(logits, tokens.onto(logits.device as "cpu"))];
+    const logProbs = [...rowLogProbs(logits, tokens)];
     return { tokens: [...tokens.toTypedArray()].map(Number), logProbs };
   });
 }

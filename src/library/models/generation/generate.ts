@@ -1,5 +1,5 @@
 import { evaluating, isPrefixed } from "../../../compute/nn/index.ts";
-import { empty, scope } from "../../../compute/tensor/index.ts";
+import { scope } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { LanguageModel } from "../language-model.ts";
 import type { NamedState } from "../weights.ts";
@@ -123,12 +123,7 @@ function tokensOf(prompt: string | readonly number[], { tokenizer }: Settled): r
 /** Whether texts of any lengths can be written in pages. */
 function canPage(model: LanguageModel): boolean {
   const { dtype } = [...model.parameters()][0] ?? {};
-  return (
-    model.packs === true &&
-    dtype !== "float64" &&
-    !isPrefixed(model) &&
-    scope(() => empty([0]).device) === "cpu"
-  );
+  return model.packs === true && dtype !== "float64" && !isPrefixed(model);
 }
 
 /** Writes all rows token by token, side by side. */

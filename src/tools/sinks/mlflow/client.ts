@@ -5,14 +5,6 @@ import { RequestRefused } from "../request-queue.ts";
 /** The environment variables that are read. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A value of a curve, as MLflow has it. */
-export interface Metric {
-  readonly key: string;
-  readonly value: number | "NaN" | "Infinity" | "-Infinity";
-  readonly timestamp: number;
-  readonly step: number;
-}
-
 /** How long a server may take to answer, and to receive a file. */
 const [ANSWER_MS, FILE_MS] = [10_000, 600_000];
 

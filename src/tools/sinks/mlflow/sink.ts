@@ -1,19 +1,22 @@
 import { randomUUID } from "node:crypto";
-import { readdirSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
-import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../../errors/untrusted/index.ts";
+import { readdirSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import type { EventOf, EventSink, TellTrouble, TroupeEvent } from "../../../job/events/index.ts";
 import { pointsOf } from "../curves.ts";
 import { RequestQueue, RequestRefused } from "../request-queue.ts";
 import { settingsOf } from "../settings.ts";
 import { SystemMeter } from "../system-figures.ts";
-import { type Environment, type Metric, MlflowClient } from "./client.ts";
+import { type Environment, MlflowClient } from "./client.ts";
+import { type Ask, type Entry, Journal, type Metric, MOST_METRICS, sizeOf } from "./journal.ts";
 
 /** Options of an MLflow sink. */
 export interface MlflowOptions {
   /** Address of the server. */
   readonly url: string;
-  /** The run's folder: a file in it says which MLflow run goes on when the run is resumed. */
+  /**
+   * The run's folder. A file in it has the figures that the server has not taken, and says which MLflow run it is, for when the run is
+   * resumed.
+   */
   readonly folder?: string | undefined;
   /** Whether the files of each checkpoint are sent as artifacts. Default: false; a tag says where it is. */
   readonly checkpoints?: boolean;
@@ -21,29 +24,30 @@ export interface MlflowOptions {
   readonly environment?: Environment;
 }
 
-/** Points of a request: MLflow takes 1,000 metrics and 100 parameters. */
-const [MOST_METRICS, MOST_PARAMS] = [1000, 100];
+/** The most parameters of a request that MLflow takes. */
+const MOST_PARAMS = 100;
 const MOST_VALUE = 500;
 const FLUSH_MS = 1_000;
 const SYSTEM_MS = 10_000;
 /** How long the end of a run waits for a server. */
 const PATIENCE_MS = 60_000;
-/** Name of the file that says which MLflow run a run's folder belongs to. */
-const FILE = "mlflow.json";
 
 /**
  * Tracks runs on an MLflow server: settings as parameters, figures as metrics, the machine's as `system/…`, checkpoints as artifacts. Each
  * run is an MLflow run; one that is resumed goes on in its own. Requests are sent beside the run, each until it is answered: a server that is
- * down for a while gets every figure once. `MLFLOW_EXPERIMENT_NAME`, `MLFLOW_RUN_ID` and the credentials are read of the environment.
+ * down for a while gets every figure once, and so does one that was down when the run was killed, once it is resumed. `MLFLOW_EXPERIMENT_NAME`, `MLFLOW_RUN_ID` and the credentials are read of the environment.
  * @throws {TroupeError} `SINK` if the address is none, or holds a password
  */
 export function mlflowSink(options: MlflowOptions): EventSink {
   return new MlflowSink(options);
 }
 
+/** A figure by its curve's name. */
+type Figure = readonly [key: string, value: number];
+
 /** An MLflow run: its id, and the address of its artifacts, once they are known. */
 interface TrackedRun {
-  id?: string;
+  id?: string | undefined;
   artifacts?: string;
 }
 
@@ -53,21 +57,27 @@ class MlflowSink implements EventSink {
   readonly #environment: Environment;
   readonly #client: MlflowClient;
   readonly #queue: RequestQueue;
+  readonly #journal: Journal;
   readonly #meter = new SystemMeter();
   /** The run that goes on; its first request fills it in. */
   #run: TrackedRun | undefined;
   #metrics: Metric[] = [];
+  /** The latest step of each curve before the run was resumed or restored: its steps are made again, to the same figures. */
+  #made: ReadonlyMap<string, number> = new Map();
   #step = 0;
   #hasEnded = false;
   #timer: NodeJS.Timeout | undefined;
+  /** The folder that checkpoints lie in. */
+  #checkpoints: string | undefined;
   #measuredMs = 0;
 
   constructor(options: MlflowOptions) {
-    const { url, environment = process.env } = options;
+    const { url, folder, environment = process.env } = options;
     this.#options = options;
     this.#environment = environment;
     this.#client = new MlflowClient(url, environment);
-    this.#queue = new RequestQueue(`the MLflow server at ${url}`);
+    this.#queue = new RequestQueue(`the MLflow server at ${url}`, folder);
+    this.#journal = new Journal(folder, url);
   }
 
   attach(tell: TellTrouble): void {
@@ -77,13 +87,15 @@ class MlflowSink implements EventSink {
   write(event: TroupeEvent): void {
     if (event.kind === "run.started") this.#begin(event);
     if (this.#run === undefined) return; // it failed before it began
+    if (event.kind === "run.restored") this.#made = new Map(this.#journal.steps);
     if ("step" in event && event.kind !== "activity.finished") this.#step = event.step;
-    for (const { group, name, rank, value } of pointsOf(event))
-      this.#add(
+    const figures = pointsOf(event).map(
+      ({ group, name, rank, value }): Figure => [
         rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`,
         value,
-        event.timeMs,
-      );
+      ],
+    );
+    this.#add(figures, event.timeMs);
     if (event.kind === "step.finished") this.#measure(event.timeMs);
     if (event.kind === "checkpoint.saved") this.#saved(event);
     if (event.kind === "run.finished") this.#end("FINISHED", event.timeMs);
@@ -96,9 +108,16 @@ class MlflowSink implements EventSink {
     await this.#queue.close(PATIENCE_MS);
   }
 
-  #add(key: string, value: number, timeMs: number): void {
-    const told = Number.isFinite(value) ? value : (`${value}` as Metric["value"]);
-    this.#metrics.push({ key, value: told, timestamp: Math.round(timeMs), step: this.#step });
+  #add(figures: readonly Figure[], timeMs: number): void {
+    const step = this.#step;
+    const isMade = (key: string) => step <= (this.#made.get(key) ?? Number.NEGATIVE_INFINITY);
+    const metrics = figures.flatMap(([key, value]): Metric[] => {
+      const told = Number.isFinite(value) ? value : (`${value}` as Metric["value"]);
+      return isMade(key) ? [] : [{ key, value: told, timestamp: Math.round(timeMs), step }];
+    });
+    if (metrics.length === 0 || !this.#queue.admits(metrics.length, this.#metrics.length)) return;
+    this.#journal.metrics(metrics);
+    this.#metrics.push(...metrics);
     if (this.#metrics.length >= MOST_METRICS) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS).unref();
   }
@@ -106,8 +125,11 @@ class MlflowSink implements EventSink {
   #measure(timeMs: number): void {
     if (timeMs - this.#measuredMs < SYSTEM_MS) return;
     this.#measuredMs = timeMs;
-    for (const [name, value] of Object.entries(this.#meter.read()))
-      this.#add(`system/${name}`, value, timeMs);
+    const figures = Object.entries(this.#meter.read());
+    this.#add(
+      figures.map(([name, value]): Figure => [`system/${name}`, value]),
+      timeMs,
+    );
   }
 
   #flush(): void {
@@ -115,20 +137,53 @@ class MlflowSink implements EventSink {
     this.#timer = undefined;
     const run = this.#run;
     while (run !== undefined && this.#metrics.length > 0)
-      this.#log(run, this.#metrics.splice(0, MOST_METRICS));
+      this.#send(run, { metrics: this.#metrics.splice(0, MOST_METRICS) });
   }
 
-  /** @param run - the run that goes on now: its id is known once the request is sent */
-  #log(run: { readonly id?: string }, metrics: readonly Metric[]): void {
-    this.#queue.add({
-      numEntries: metrics.length,
-      send: async (isRepeat) => {
-        if (run.id === undefined) throw new RequestRefused("its run was not begun");
-        // The answer may be what was lost.
-        if (isRepeat && (await this.#hasLogged(run.id, metrics.at(-1) as Metric))) return;
-        await this.#client.post("runs/log-batch", { run_id: run.id, metrics });
-      },
-    });
+  /** Asks for something once what came before is sent. */
+  #ask(ask: Ask): void {
+    this.#flush();
+    if (!this.#queue.admits(1)) return;
+    this.#journal.ask(ask);
+    this.#send(this.#run as TrackedRun, { ask });
+  }
+
+  /**
+   * @param run - the run that goes on now: its id is known once the requests before this one are answered
+   * @param wasSent - whether another process sent it
+   */
+  #send(run: TrackedRun, entry: Entry, wasSent = false): void {
+    const numEntries = sizeOf(entry);
+    const send = async (isRepeat: boolean) => {
+      if (!isRepeat) this.#journal.sent(numEntries);
+      try {
+        await this.#sendNow(run, entry, isRepeat || wasSent);
+      } catch (error) {
+        if (error instanceof RequestRefused) this.#journal.done(numEntries);
+        throw error;
+      }
+      this.#journal.done(numEntries);
+    };
+    this.#queue.add({ numEntries, send });
+  }
+
+  async #sendNow(run: TrackedRun, entry: Entry, isRepeat: boolean): Promise<void> {
+    const ask = "ask" in entry ? entry.ask : undefined;
+    if (ask?.kind === "begin") {
+      Object.assign(run, await (run.id === undefined ? this.#create(ask, isRepeat) : this.#resume(run.id)));
+      this.#journal.belongsTo(run.id as string);
+      return;
+    }
+    if (run.id === undefined) throw new RequestRefused("its run was not begun");
+    if (ask?.kind === "post") await this.#client.post(ask.path, { run_id: run.id, ...ask.fields });
+    else if (ask !== undefined) await this.#upload(run, ask);
+    else await this.#log(run.id, (entry as { readonly metrics: readonly Metric[] }).metrics, isRepeat);
+  }
+
+  async #log(run: string, metrics: readonly Metric[], isRepeat: boolean): Promise<void> {
+    // The answer may be what was lost.
+    if (isRepeat && (await this.#hasLogged(run, metrics.at(-1) as Metric))) return;
+    await this.#client.post("runs/log-batch", { run_id: run, metrics });
   }
 
   async #hasLogged(run: string, { key, step, timestamp }: Metric): Promise<boolean> {
@@ -144,36 +199,30 @@ class MlflowSink implements EventSink {
 
   #begin(event: EventOf<"run.started">): void {
     this.#flush();
-    const run: TrackedRun = {};
-    const key = randomUUID();
-    this.#run = run;
-    this.#step = event.firstStep;
+    const { job, firstStep, timeMs } = event;
+    const { waiting, wasSent, run: noted } = this.#journal;
+    const mayResume = firstStep > 0 && (noted !== undefined || waiting.length > 0);
+    const former: TrackedRun = { id: noted };
+    for (const [index, entry] of waiting.entries()) this.#send(former, entry, wasSent && index === 0);
+    const given = this.#environment.MLFLOW_RUN_ID;
+    this.#run = given !== undefined ? { id: given } : mayResume ? former : {};
+    this.#made = mayResume ? new Map(this.#journal.steps) : new Map();
+    this.#journal.begin(!mayResume);
+    this.#step = firstStep;
     this.#hasEnded = false;
-    const known = this.#environment.MLFLOW_RUN_ID ?? (event.firstStep > 0 ? this.#noted() : undefined);
-    this.#queue.add({
-      numEntries: 1,
-      send: async (isRepeat) => {
-        const begun = known === undefined ? this.#create(event, key, isRepeat) : this.#resume(known);
-        const { id, artifacts } = await begun;
-        Object.assign(run, { id, artifacts });
-        this.#note(id);
-      },
-    });
-    if (known !== undefined) return;
+    this.#ask({ kind: "begin", key: randomUUID(), job, timeMs });
+    if (given !== undefined || mayResume) return;
     const params = Object.entries(settingsOf(event)).map(([key, value]) => ({
       key,
       value: `${value}`.slice(0, MOST_VALUE),
     }));
-    for (let first = 0; first < params.length; first += MOST_PARAMS) {
-      const part = params.slice(first, first + MOST_PARAMS);
-      this.#post("runs/log-batch", { params: part }, part.length);
-    }
+    for (let first = 0; first < params.length; first += MOST_PARAMS)
+      this.#post("runs/log-batch", { params: params.slice(first, first + MOST_PARAMS) });
   }
 
-  /** @param key - a tag of this run alone, to find it by if the answer was lost */
+  /** @param begin - its key is a tag of this run alone, to find it by if the answer was lost */
   async #create(
-    { job, timeMs }: EventOf<"run.started">,
-    key: string,
+    { job, timeMs, key }: Ask & { readonly kind: "begin" },
     isRepeat: boolean,
   ): Promise<Required<TrackedRun>> {
     const experiment = await this.#experiment(this.#environment.MLFLOW_EXPERIMENT_NAME ?? "Default");
@@ -213,25 +262,30 @@ class MlflowSink implements EventSink {
     return partsOf(await this.#client.get("runs/get", { run_id: id }));
   }
 
-  #saved({ step, path }: EventOf<"checkpoint.saved">): void {
-    const run = this.#run as TrackedRun;
+  #saved({ path }: EventOf<"checkpoint.saved">): void {
     this.#post("runs/set-tag", { key: "troupe.checkpoint", value: path });
-    if (this.#options.checkpoints !== true || path.includes("://")) return;
-    const files = readdirSync(path);
-    for (const file of files)
-      this.#queue.add({
-        numEntries: 1,
-        send: async () => {
-          const root = /^mlflow-artifacts:\/*(.*)$/.exec(run.artifacts ?? "")?.[1];
-          if (root === undefined)
-            throw new RequestRefused(`it keeps artifacts at ${run.artifacts}, where it passes on no files`);
-          const place = `${root}/checkpoints/step-${String(step).padStart(6, "0")}/${file}`;
-          await this.#client.upload(place, join(path, file)).catch((error: NodeJS.ErrnoException) => {
-            // It was pruned while it waited.
-            throw error.code === "ENOENT" ? new RequestRefused(`${path} is gone`) : error;
-          });
-        },
-      });
+    const { checkpoints, folder } = this.#options;
+    if (checkpoints !== true || path.includes("://")) return;
+    // A run without a folder is not resumed: nothing else names the place.
+    this.#checkpoints ??= folder ?? dirname(path);
+    if (resolve(dirname(path)) !== resolve(this.#checkpoints)) return;
+    for (const file of readdirSync(path)) this.#ask({ kind: "file", checkpoint: basename(path), file });
+  }
+
+  async #upload(run: TrackedRun, { checkpoint, file }: Ask & { readonly kind: "file" }): Promise<void> {
+    const { id = "" } = run;
+    // A run that another process began says its place when it is asked.
+    run.artifacts ??= partsOf(await this.#client.get("runs/get", { run_id: id })).artifacts;
+    const { artifacts } = run;
+    const root = /^mlflow-artifacts:\/*(.*)$/.exec(artifacts)?.[1];
+    if (root === undefined)
+      throw new RequestRefused(`it keeps artifacts at ${artifacts}, where it passes on no files`);
+    const path = join(this.#checkpoints ?? this.#options.folder ?? "", checkpoint);
+    const place = `${root}/checkpoints/${checkpoint}/${file}`;
+    await this.#client.upload(place, join(path, file)).catch((error: NodeJS.ErrnoException) => {
+      // It was pruned while it waited.
+      throw error.code === "ENOENT" ? new RequestRefused(`${path} is gone`) : error;
+    });
   }
 
   #end(status: "FINISHED" | "FAILED" | "KILLED", timeMs: number): void {
@@ -241,35 +295,8 @@ class MlflowSink implements EventSink {
     this.#post("runs/update", { status, end_time: Math.round(timeMs) });
   }
 
-  /** The run has its id once the requests before this one are answered. */
-  #post(path: string, fields: object, numEntries = 1): void {
-    const run = this.#run as TrackedRun;
-    const send = async () => {
-      await this.#client.post(path, { run_id: run.id, ...fields });
-    };
-    this.#queue.add({ numEntries, send });
-  }
-
-  /** The MLflow run of the folder, if it is on this server. */
-  #noted(): string | undefined {
-    if (this.#options.folder === undefined) return undefined;
-    try {
-      const text = readBoundedTextSync(join(this.#options.folder, FILE), maxFileBytes.word);
-      const { url, run } = parseBoundedJson(text) as Partial<Record<"url" | "run", unknown>>;
-      return url === this.#options.url && typeof run === "string" ? run : undefined;
-    } catch {
-      return undefined; // it was not tracked
-    }
-  }
-
-  #note(run: string): void {
-    const { folder, url } = this.#options;
-    if (folder === undefined) return;
-    try {
-      writeFileSync(join(folder, FILE), `${JSON.stringify({ url, run })}\n`);
-    } catch {
-      // The folder is gone: a run that is resumed elsewhere begins another.
-    }
+  #post(path: (Ask & { readonly kind: "post" })["path"], fields: object): void {
+    this.#ask({ kind: "post", path, fields: { ...fields } });
   }
 }
 

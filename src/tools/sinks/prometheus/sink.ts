@@ -1,12 +1,12 @@
 import { TroupeError } from "../../../errors/index.ts";
-import type { EventSink } from "../../../job/events/index.ts";
+import { type EventSink, METRICS_PORT } from "../../../job/events/index.ts";
 import { HttpServer, Refused, reply } from "../../../job/http.ts";
 import { Gate, inUrl } from "../../../runtime/access/index.ts";
 import { RunMetrics } from "./metrics.ts";
 
 /** Address of the metrics. */
 export interface PrometheusOptions {
-  /** Port; 0: any free one. Default: 9464. */
+  /** Port; 0: any free one. Default: that of `--prometheus`. */
   readonly port?: number;
   /** An address of this machine. Default: "127.0.0.1". */
   readonly host?: string;
@@ -14,14 +14,12 @@ export interface PrometheusOptions {
 
 /** A sink with its own HTTP server. */
 export interface PrometheusSink extends EventSink {
-  /** The address to scrape, `http://127.0.0.1:9464/metrics`. */
+  /** The address to scrape, `http://127.0.0.1:PORT/metrics`. */
   readonly url: string;
   /** Resolves once its port is free. */
   close(): Promise<void>;
 }
 
-/** The default port of OpenTelemetry's exporters for Prometheus. */
-const DEFAULT_PORT = 9464;
 const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
@@ -31,7 +29,7 @@ const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
  * @throws {TroupeError} `SINK` if the port cannot be listened on
  */
 export async function prometheusSink(options: PrometheusOptions = {}): Promise<PrometheusSink> {
-  const { port = DEFAULT_PORT, host = "127.0.0.1" } = options;
+  const { port = METRICS_PORT, host = "127.0.0.1" } = options;
   const metrics = new RunMetrics();
   // Scrapers rarely have a token. None is ever admitted, so the bound on waiting callers holds for all.
   const server = await HttpServer.open({ gate: new Gate({ host }) });

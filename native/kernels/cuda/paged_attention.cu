@@ -1,0 +1,139 @@
+// Attention to keys and values in pages: see kernels/cpu/page_rows.h, whose order of sums it keeps. A block attends for a token and a head.
+#include <limits>
+
+#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/rows.cuh"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr int kPageThreads = 128;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
+// Where a token is, and what it sees. A place that is none is left alone.
+struct Place {
+  const int64_t* pages;
+  int64_t position;
+};
+
+__device__ bool has_page(const PageSlabs& slabs, int64_t page) { return page >= 0 && page < slabs.pages * slabs.count; }
+
+__device__ Place place_of(const PagePlaces& places, int64_t token) {
+  const int64_t text = places.texts[token], position = places.positions[token];
+  const bool known = text >= 0 && text < places.num_texts && position >= 0 && position < places.columns * kPagePositions;
+  return {places.table + (known ? text : 0) * places.columns, known ? position : -1};
+}
+
+// In 32 bits: a division of 64 costs as much as some of the features.
+template <class T>
+__device__ T* page_of(const PageSlabs& slabs, int64_t page, int64_t group) {
+  const auto index = static_cast<uint32_t>(page), pages = static_cast<uint32_t>(slabs.pages);
+  return static_cast<T*>(slabs.of[index / pages]) + (index % pages * slabs.groups + group) * slabs.width * kPagePositions;
+}
+
+// One feature of one token and group, in the order of the tokens' heads.
+template <class T>
+struct WritePages {
+  PageSlabs keys, values;
+  PagePlaces places;
+  const T *k, *v;
+  PageHeads of_k, of_v;
+
+  template <int N>
+  __device__ void run(int64_t index) const {
+#pragma unroll
+    for (int j = 0; j < N; j++) one(index + j);
+  }
+
+ private:
+  __device__ void one(int64_t index) const {
+    const int64_t width = keys.width, d = index % width, group = index / width % keys.groups, token = index / width / keys.groups;
+    const Place place = place_of(places, token);
+    if (place.position < 0) return;
+    const int64_t page = place.pages[place.position / kPagePositions], at = place.position % kPagePositions;
+    if (!has_page(keys, page)) return;
+    page_of<T>(keys, page, group)[d * kPagePositions + at] = k[group * of_k.of_head + token * of_k.of_token + d];
+    page_of<T>(values, page, group)[at * width + d] = v[group * of_v.of_head + token * of_v.of_token + d];
+  }
+};
+
+template <class T>
+__device__ float score_of(const T* q, const T* key, int64_t width) {
+  float sums[kFeatureSums] = {};
+  int64_t d = 0;
+  for (; d + kFeatureSums <= width; d += kFeatureSums) {
+#pragma unroll
+    for (int sum = 0; sum < kFeatureSums; sum++) sums[sum] += load(q[d + sum]) * load(key[(d + sum) * kPagePositions]);
+  }
+#pragma unroll
+  for (int sum = 0; sum < kFeatureSums; sum++) {
+    if (d + sum < width) sums[sum] += load(q[d + sum]) * load(key[(d + sum) * kPagePositions]);
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+template <class T>
+__global__ void attend_pages(PageSlabs keys, PageSlabs values, PagePlaces places, const T* q, PageHeads of_q, int64_t heads,
+                             int64_t window, float scale, float* scratch, T* out) {
+  const int64_t width = keys.width, readers = heads / keys.groups;
+  float* const scores = scratch + blockIdx.x * places.columns * kPagePositions;
+  for (int64_t item = blockIdx.x; item < places.tokens * heads; item += gridDim.x) {
+    const int64_t token = item / heads, head = item % heads, group = head / readers;
+    const Place place = place_of(places, token);
+    const int64_t end = place.position + 1, begin = window > 0 ? max(int64_t{0}, end - window) : 0;
+    const T* const query = q + head * of_q.of_head + token * of_q.of_token;
+    float most = kLowest;
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+      const int64_t page = place.pages[i / kPagePositions];
+      const float score =
+          has_page(keys, page) ? score_of(query, page_of<T>(keys, page, group) + i % kPagePositions, width) * scale : kNone;
+      scores[i] = score;
+      most = Max::join(score, most);
+    }
+    most = join_block<Max>(most);
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) scores[i] = exp_f32(scores[i] - most);
+    __syncthreads();
+    // Each warp for itself: its threads are the CPU's lanes.
+    const int lane = threadIdx.x % kWarp;
+    float sum = 0.0f;
+    for (int64_t i = begin + lane; i < end; i += kWarp) sum += scores[i];
+#pragma unroll
+    for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) sum += __shfl_down_sync(~0u, sum, lanes);
+    const float share = 1.0f / __shfl_sync(~0u, sum, 0);
+    for (int64_t d = threadIdx.x; d < width; d += blockDim.x) {
+      float mixed = end > begin ? 0.0f : kNone;
+      for (int64_t i = begin; i < end;) {
+        const int64_t page = place.pages[i / kPagePositions], last = min(end, (i / kPagePositions + 1) * kPagePositions);
+        const T* value = page_of<T>(values, has_page(values, page) ? page : 0, group) + i % kPagePositions * width + d;
+        for (; i < last; i++, value += width) mixed += scores[i] * load(*value);
+      }
+      store(out[item * width + d], mixed * share);
+    }
+    __syncthreads();  // all have read the scores
+  }
+}
+
+}  // namespace
+
+void launch_write_pages(Stream stream, Format format, const PageSlabs& keys, const PageSlabs& values, const PagePlaces& places,
+                        const void* k, PageHeads of_k, const void* v, PageHeads of_v) {
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    launch_each("paged_attention", stream, places.tokens * keys.groups * keys.width, false,
+                WritePages<T>{keys, values, places, static_cast<const T*>(k), static_cast<const T*>(v), of_k, of_v});
+  });
+}
+
+void launch_attend_pages(Stream stream, Format format, const PageSlabs& keys, const PageSlabs& values, const PagePlaces& places,
+                         const void* q, PageHeads of_q, int64_t heads, int64_t window, float scale, int64_t blocks, float* scratch,
+                         void* out) {
+  if (blocks == 0) return;
+  with_format(format, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    start("paged_attention", attend_pages<T>, static_cast<unsigned>(blocks), kPageThreads, stream, keys, values, places,
+          static_cast<const T*>(q), of_q, heads, window, scale, scratch, static_cast<T*>(out));
+  });
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import {
+  beginRecording,
+  describeProgram,
+  dropProgram,
+  endForward,
+  grad,
+  improveProgram,
+  playBackward,
+  playForward,
+  recordGrad,
+  type Tensor,
+  tensor,
+} from "../../src/compute/tensor/index.ts";
+import { normal } from "../kernels/inputs.ts";
+import { expectLike, hasKernels, onGpu, withKernels } from "./gpu.ts";
+
+type Body = (...inputs: Tensor[]) => Tensor[];
+
+/** A program of `body`, improved, and what backward of all its results gives. */
+function programOf(body: Body, inputs: readonly Tensor[], gradients: readonly Tensor[]): number {
+  const recording = beginRecording(inputs, []);
+  const results = body(...inputs);
+  expect(endForward(recording, results, [])).toBe("");
+  const leaves = inputs.filter(({ requiresGrad }) => requiresGrad);
+  const { program } = recordGrad(recording, results, leaves, gradients);
+  if (typeof program === "string") throw new Error(program);
+  improveProgram(program);
+  return program;
+}
+
+/** Every operator of chains, of complete tensors, rows, one element and numbers; values that are results and values that are not. */
+const mixed: Body = (x, row, one) => {
+  const y = (x as Tensor)
+    .mul(row as Tensor)
+    .add(one as Tensor)
+    .sub(-0.1)
+    .div(3);
+  const z = y
+    .mul(y)
+    .neg()
+    .add(row as Tensor)
+    .div(x as Tensor);
+  return [y, z.sub(x as Tensor)];
+};
+
+describe.skipIf(!hasKernels)("programs with the kernels for CUDA", () => {
+  it.each([
+    [64, 768],
+    [70, 7],
+    [3, 8],
+    [1, 1],
+  ])("compute chains of %i × %i elements by kernels of their own text, to the bit", (rows, width) => {
+    const ends = [0, -0, 1e-40, -1e38, 3.4e38, Number.POSITIVE_INFINITY, Number.NaN];
+    const special = tensor(Array.from({ length: rows * width }, (_, i) => ends[i % 97] ?? Math.sin(i)));
+    for (const x of [normal([rows, width], 1, { std: 3 }), special.view([rows, width])]) {
+      const inputs = [x.requiresGrad_(), normal([width], 2).requiresGrad_(), normal([1], 3)];
+      const results = mixed(...inputs);
+      const from = results.map((result) => result.detach().mul(0.37).add(0.11));
+      const wanted = grad(results, inputs.slice(0, 2), from);
+      withKernels(() => {
+        const given = inputs.map(onGpu);
+        const gradients = from.map(onGpu);
+        const program = programOf(mixed, given, gradients);
+        const { forward, backward } = describeProgram(program);
+        expect(forward.operators.join("\n")).toMatch(
+          /one pass of mul, add, sub, div, mul, neg, add, div, sub/,
+        );
+        expect(backward.operators.join("\n")).toMatch(/one pass of/);
+        const played = playForward(program, given, [], [false, false], true);
+        for (const [index, result] of results.entries())
+          expectLike(played.results[index] as Tensor, result, "bits", `result ${index}`);
+        for (const [index, gradient] of playBackward(played.call, gradients, 2).entries())
+          expectLike(gradient as Tensor, wanted[index] as Tensor, "bits", `gradient ${index}`);
+        dropProgram(program);
+      });
+    }
+  });
+});
