@@ -11,7 +11,7 @@ import {
   ops,
   playBackward,
   playForward,
-  recordGrad,
+  recordBackward,
   scope,
   type Tensor,
 } from "../../src/compute/tensor/index.ts";
@@ -59,8 +59,10 @@ describe("a program on the pretend device", () => {
         const recording = beginRecording([x], bound);
         const recorded = block(x, ...(bound as [Tensor, Tensor]), 1);
         expect(endForward(recording, [recorded], [1])).toBe("");
-        const { program } = recordGrad(recording, [recorded], [x, ...bound], [upstream()]);
-        if (typeof program === "string") throw new Error(program);
+        const given = [upstream()];
+        const walk = () => grad([recorded], [x, ...bound], given);
+        const { program } = recordBackward(recording, given, walk);
+        if (typeof program !== "number") throw new Error(`${program}`);
         improveProgram(program);
         const from = upstream();
         for (const seed of [1, 2, 3, 4, 5]) {

@@ -8,7 +8,7 @@ import {
   improveProgram,
   playBackward,
   playForward,
-  recordGrad,
+  recordBackward,
   type Tensor,
   tensor,
 } from "../../src/compute/tensor/index.ts";
@@ -23,8 +23,8 @@ function programOf(body: Body, inputs: readonly Tensor[], gradients: readonly Te
   const results = body(...inputs);
   expect(endForward(recording, results, [])).toBe("");
   const leaves = inputs.filter(({ requiresGrad }) => requiresGrad);
-  const { program } = recordGrad(recording, results, leaves, gradients);
-  if (typeof program === "string") throw new Error(program);
+  const { program } = recordBackward(recording, gradients, () => grad(results, leaves, gradients));
+  if (typeof program !== "number") throw new Error(`${program}`);
   improveProgram(program);
   return program;
 }
