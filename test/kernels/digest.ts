@@ -173,7 +173,7 @@ for (const numel of [0, 1, 17, 1023, 5003]) {
     ops.troupe.exactSquareSums(direction, [0, numel], [0, 1e6]),
   ]);
 }
-// Of AMD's with AVX-512, small products are ours; with less than AVX-512 all are libtorch's libraries'.
+// On AMD with AVX-512 these products are ours, with less than AVX-512 libtorch's.
 for (const [rows, inner, columns] of [
   [16, 4, 16],
   [61, 193, 47],
