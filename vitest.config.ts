@@ -60,6 +60,7 @@ const slow = [
   "test/trainer/offload/*.test.ts",
   "test/trainer/layouts/expert-parallel.test.ts",
   "test/trainer/training/own-pieces.test.ts",
+  "test/trainer/training/fast.test.ts",
   "test/trainer/training/precision.test.ts",
   "test/trainer/training/thawing.test.ts",
   "test/models/clip.test.ts",

@@ -1,14 +1,15 @@
 /**
  * Trains the PyTorch peer script's GPT and prints one JSON line of the same shape, with the same flags:
- * `npm run bench -- gpt --ranks 2 --dtype bf16 --strategy fsdp --batch 2`. `--batch` is per rank. With `--turns` runs of both graphs
- * follow each other in processes of their own, and the fastest ten steps in a row are compared.
+ * `npm run bench -- gpt --ranks 2 --dtype bf16 --strategy fsdp --batch 2`. `--batch` is per rank. With `--turns` runs of several graphs
+ * follow each other in processes of their own. Their fastest ten steps in a row are compared, their processor time, and what the step's
+ * products alone would take at the rate that one core reaches between the runs.
  */
 
 import { spawnSync } from "node:child_process";
 import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { Runtime } from "troupe";
-import { nativeInfo } from "troupe/tensor";
+import { nativeInfo, scope, setNumThreads, zeros } from "troupe/tensor";
 import { countOf, numberOf, readArguments, refuse } from "../scripts/arguments.mjs";
 
 /** The peer's strategies as ZeRO levels. */
@@ -34,8 +35,8 @@ usage: npm run bench -- gpt [OPTIONS]
   --data FILE       bytes that are learnt (random tokens)
   --seed N          (0)
   --dropout RATE    (0)
-  --graph MODE      off or exact (off)
-  --turns N         runs of each graph, by turns, instead of one run`;
+  --graph MODE      off, exact or fast (off)
+  --turns N         runs of each graph, by turns, instead of one run; --graph then names several (off,exact,fast)`;
 const text = { type: "string" } as const;
 const { values: flags } = readArguments(usage, {
   ranks: { ...text, default: "1" },
@@ -55,7 +56,7 @@ const { values: flags } = readArguments(usage, {
   data: { ...text, default: "" },
   seed: { ...text, default: "0" },
   dropout: { ...text, default: "0" },
-  graph: { ...text, default: "off" },
+  graph: text,
   turns: text,
 });
 const count = (option: "ranks" | "layers" | "dim" | "heads" | "vocab" | "batch" | "seq" | "steps") =>
@@ -86,10 +87,7 @@ await using runtime = await Runtime.spawn({
   ranks,
   zero,
   placement,
-  graph:
-    flags.graph === "off" || flags.graph === "exact"
-      ? flags.graph
-      : refuse(usage, "--graph off or exact", flags.graph),
+  graph: graphOf(flags.graph ?? "off"),
   precision: dtype,
   seed: numberOf(usage, "seed", flags.seed),
   ...(flags.threads === undefined ? {} : { threadsPerRank: countOf(usage, "threads", flags.threads) }),
@@ -143,7 +141,7 @@ console.log(
     dtype,
     products: dtype === "bf16" ? nativeInfo().bfloat16Products : "libtorch",
     strategy,
-    compile: flags.graph !== "off" && flags.graph,
+    compile: (flags.graph ?? "off") !== "off" && flags.graph,
     recompute: false,
     params: numParameters,
     batch,
@@ -171,37 +169,75 @@ function fastestOf(seconds: readonly number[], count: number): number {
   return Math.min(...sums) / window;
 }
 
-/** Runs both graphs by turns with the other flags as they are, and prints each run, the load and the fastest steps. */
+function graphOf(name: string): "off" | "exact" | "fast" {
+  if (name === "off" || name === "exact" || name === "fast") return name;
+  return refuse(usage, "--graph off, exact or fast", name);
+}
+
+/** Runs graphs by turns with the other flags as they are, and prints each run, the load and the fastest steps. */
 function compareGraphs(turns: number): void {
   const given = process.argv
     .slice(2)
-    .filter((_, index, all) => ![all[index], all[index - 1]].includes("--turns"));
-  const best = { off: Number.POSITIVE_INFINITY, exact: Number.POSITIVE_INFINITY };
-  const leastCpu = { ...best };
-  const losses = new Set<string>();
+    .filter((_, index, all) =>
+      [all[index], all[index - 1]].every((word) => word !== "--turns" && word !== "--graph"),
+    );
+  const graphs = (flags.graph ?? "off,exact,fast").split(",").map(graphOf);
+  const best = new Map(graphs.map((graph) => [graph, { step: Infinity, cpu: Infinity, losses: "" }]));
+  let rate = 0;
+  let work = 0;
   for (let turn = 0; turn < turns; turn += 1) {
-    for (const graph of ["off", "exact"] as const) {
+    for (const graph of graphs) {
       const command = [...process.execArgv, fileURLToPath(import.meta.url), ...given, "--graph", graph];
       const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8" });
       const run = JSON.parse(stdout || refuse(usage, "a run", stderr));
-      best[graph] = Math.min(best[graph], run.ten_min_s);
-      leastCpu[graph] = Math.min(leastCpu[graph], run.cpu_s);
-      losses.add(JSON.stringify(run.losses));
+      const { step, cpu } = best.get(graph) ?? { step: Infinity, cpu: Infinity };
+      const losses = JSON.stringify(run.losses);
+      best.set(graph, { step: Math.min(step, run.ten_min_s), cpu: Math.min(cpu, run.cpu_s), losses });
+      rate = Math.max(rate, productsPerSecond());
       const mebibytes = Math.round(run.peak_bytes[0] / 2 ** 20);
       console.log(
-        `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, load ${loadavg()[0]?.toFixed(1)}`,
+        `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, last loss ${run.losses.at(-1)}, load ${loadavg()[0]?.toFixed(1)}`,
       );
-      if (graph === "exact")
+      // Two operations a weight and token, forward and twice in backward; positions are looked up.
+      work = 6 * (run.params - run.seq * count("dim")) * run.ranks * run.batch * run.seq;
+      if (graph !== "off")
         console.log(
           `       recorded calls took ${run.record_steps.toFixed(2)} steps' time, their computation included; ${run.recorded_late} of ${run.recorded} behind the warm-up`,
         );
     }
   }
-  const ratio = (of: typeof best) => (of.off / of.exact).toFixed(2);
-  const bits = losses.size === 1 ? "the same losses" : "OTHER LOSSES";
+  const [first, ...others] = [...best];
+  for (const [graph, { step, cpu, losses }] of others) {
+    const [name, one] = first as NonNullable<typeof first>;
+    console.log(
+      `${graph} ${(one.step / step).toFixed(3)} × as fast as ${name}, by the fastest ten steps in a row; ${(one.cpu / cpu).toFixed(3)} × by the least processor time; ${losses === one.losses ? "the same losses" : "other losses"}`,
+    );
+  }
   console.log(
-    `exact ${ratio(best)} × as fast as off, by the fastest ten steps in a row; ${ratio(leastCpu)} × by the least processor time; ${bits}`,
+    `products reach ${(rate / 1e9).toFixed(0)} GFLOP/s on one core between the runs, by processor time`,
   );
+  for (const [graph, { cpu }] of best)
+    console.log(
+      `  ${graph}: at that rate the weights' products alone are ${((100 * work) / rate / cpu).toFixed(1)} % of a step`,
+    );
+}
+
+/** The best of some products of GPT-2's shapes on one thread, in operations a second of processor time. */
+function productsPerSecond(): number {
+  setNumThreads(1);
+  const dtype = flags.dtype === "fp32" ? "float32" : "bfloat16";
+  return scope(() => {
+    const [rows, inner, columns] = [1024, 768, 3072];
+    const a = zeros([rows, inner], { dtype }).add_(0.5);
+    const b = zeros([inner, columns], { dtype }).add_(0.5);
+    const seconds = Array.from({ length: 12 }, () => {
+      const before = process.cpuUsage();
+      scope(() => void a.matmul(b));
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1e6;
+    });
+    return (2 * rows * inner * columns) / Math.min(...seconds);
+  });
 }
 
 function milliseconds(seconds: number): string {

@@ -22,6 +22,7 @@ import {
   zeros,
 } from "../src/compute/tensor/index.ts";
 import { median } from "./median.ts";
+import { timeFast } from "./ops/fast.ts";
 import { startPeer } from "./ops/peer.ts";
 
 const numRounds = 15;
@@ -41,6 +42,7 @@ console.log(
 );
 await compareCalls();
 timePrograms();
+timeFast();
 await compareThreads();
 
 async function compareCalls(): Promise<void> {

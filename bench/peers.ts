@@ -1,14 +1,14 @@
 // How fast is Troupe beside what people would otherwise run, and in how much memory? Ours and each peer run alone, in
 // turn, several rounds, so that every ratio is of one machine in one minute.
 //
-//   npm run bench -- peers --preset small|gpt2 --python PATH --script PATH [--rounds N]
+//   npm run bench -- peers --preset small|gpt2 --python PATH --script PATH [--graph MODE] [--rounds N]
 //   npm run bench -- peers --ours "FLAGS OF BENCH GPT" --peer "COMMAND" [--peer "COMMAND"] [--rounds N]
 //
 // A command prints one JSON object on its last line, as bench/gpt.ts does: tokens_per_s, step_s, peak_bytes of each process.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
@@ -31,7 +31,7 @@ for (let round = 0; round < numRounds; round++) {
   const order = round % 2 === 0 ? [ours, ...peers] : [...peers.toReversed(), ours];
   for (const contender of order) {
     const line = await lastLineOf(contender);
-    console.log(`${contender.name}, round ${round + 1}: ${line}`);
+    console.log(`${contender.name}, round ${round + 1}, load ${loadavg()[0]?.toFixed(1)}: ${line}`);
     measured.get(contender)?.push(parse(contender, line));
   }
 }
@@ -39,12 +39,13 @@ report();
 
 function contenders(): { numRounds: number; ours: Contender; peers: readonly Contender[] } {
   const usage = `
-usage: npm run bench -- peers --preset NAME --python PATH --script PATH [--rounds N]
+usage: npm run bench -- peers --preset NAME --python PATH --script PATH [--graph MODE] [--rounds N]
        npm run bench -- peers --ours FLAGS --peer COMMAND [--peer COMMAND] [--rounds N]
 
   --preset NAME   one of the comparisons: ${presetNames.join(" or ")}
   --python PATH   a Python with torch, for --preset
   --script PATH   the PyTorch peer script, for --preset
+  --graph MODE    of ours, with --preset: off, exact or fast (off)
   --ours FLAGS    of bench gpt, in place of the preset's
   --peer COMMAND  one more peer; may be repeated
   --rounds N      how often each runs (5)`;
@@ -53,6 +54,7 @@ usage: npm run bench -- peers --preset NAME --python PATH --script PATH [--round
     preset: text,
     python: text,
     script: text,
+    graph: { ...text, default: "off" },
     ours: text,
     peer: { ...text, multiple: true, default: [] },
     rounds: { ...text, default: "5" },
@@ -67,7 +69,7 @@ usage: npm run bench -- peers --preset NAME --python PATH --script PATH [--round
     ...(preset?.peers ?? []),
     ...flags.peer.map((command, index) => ({ name: `peer ${index + 1}`, command })),
   ];
-  const ourFlags = flags.ours ?? preset?.ours ?? "";
+  const ourFlags = flags.ours ?? (preset === undefined ? "" : `${preset.ours} --graph ${flags.graph}`);
   if (ourFlags === "" || peers.length === 0) refuse(usage, "--preset, or --ours and --peer", "fewer");
   const bench = fileURLToPath(new URL("./gpt.ts", import.meta.url));
   const ours = { name: "troupe", command: `'${process.execPath}' '${bench}' ${ourFlags}` };

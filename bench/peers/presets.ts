@@ -28,13 +28,21 @@ const presets = {
   small: {
     model: "--dtype fp32 --layers 4 --dim 128 --heads 4 --vocab 65 --seq 64 --warmup 20 --steps 200",
     ours: `${twoRanks} --batch 6`,
-    peers: { eager: `${oneProcess} --batch 12`, fsdp2: `${twoRanks} --batch 6` },
+    peers: {
+      eager: `${oneProcess} --batch 12`,
+      compile: `${oneProcess} --batch 12 --compile`,
+      fsdp2: `${twoRanks} --batch 6`,
+    },
   },
   /** GPT-2 124M: 1,024 tokens a step. */
   gpt2: {
     model: "--dtype bf16 --layers 12 --dim 768 --heads 12 --vocab 50257 --seq 256 --warmup 2 --steps 5",
     ours: `${twoRanks} --batch 2`,
-    peers: { eager: `${oneProcess} --batch 4`, fsdp2: `${twoRanks} --batch 2` },
+    peers: {
+      eager: `${oneProcess} --batch 4`,
+      compile: `${oneProcess} --batch 4 --compile`,
+      fsdp2: `${twoRanks} --batch 2`,
+    },
   },
 } as const satisfies Readonly<Record<string, Preset>>;
 

@@ -169,9 +169,9 @@ Napi::Value ProgramDifference(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), named(table.programs, number_at(info, 0))->difference(*named(table.programs, number_at(info, 1))));
 }
 
-// improveProgram(program): once it is sure, and before its first call.
+// improveProgram(program, fast): once it is sure, and before its first call.
 Napi::Value ImproveProgram(const Napi::CallbackInfo& info) {
-  named(ProgramTable::of(info.Env()).programs, number_at(info, 0))->improve();
+  named(ProgramTable::of(info.Env()).programs, number_at(info, 0))->improve(info[1].ToBoolean());
   return info.Env().Undefined();
 }
 
@@ -244,6 +244,13 @@ Napi::Value DropProgram(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+Napi::Value HasTileProducts(const Napi::CallbackInfo& info) { return Napi::Boolean::New(info.Env(), has_tile_products()); }
+
+// setTileProducts(flag): what it was before, in this thread.
+Napi::Value SetTileProducts(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), set_tile_products(info[0].ToBoolean()));
+}
+
 }  // namespace
 
 void note_refusal(Napi::Env env) {
@@ -276,6 +283,8 @@ void InitPrograms(Napi::Env env, Napi::Object exports) {
   define<PlayBackward>(env, exports, "playBackward");
   define<DropCall>(env, exports, "dropCall");
   define<DropProgram>(env, exports, "dropProgram");
+  define<HasTileProducts>(env, exports, "hasTileProducts");
+  define<SetTileProducts>(env, exports, "setTileProducts");
 }
 
 }  // namespace troupe

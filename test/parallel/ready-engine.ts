@@ -3,7 +3,7 @@ import { keep, scope, type Tensor, zeros } from "../../src/compute/tensor/index.
 
 /** Options of the engine: its parameters, and the use of its gradients. */
 export interface ReadyOptions
-  extends Partial<Pick<EngineOptions, "dtype" | "paged" | "randomness" | "programs">> {
+  extends Partial<Pick<EngineOptions, "dtype" | "paged" | "randomness" | "programs" | "fast">> {
   /** By parameter name, still the caller's; zeros unless told otherwise. */
   readonly values?: ReadonlyMap<string, Tensor>;
   /** Told of each block's gradient of the step, by parameter name. */
@@ -17,6 +17,7 @@ export function readyEngine(plan: BlockPlan, options: ReadyOptions = {}): BlockE
     paged = [],
     randomness,
     programs = false,
+    fast = false,
     values = new Map(),
     onReduced = () => {},
   } = options;
@@ -41,6 +42,7 @@ export function readyEngine(plan: BlockPlan, options: ReadyOptions = {}): BlockE
     paged,
     randomness,
     programs,
+    fast,
     prefetchBytes: 0,
   });
   engine.bind(

@@ -13,29 +13,7 @@
 namespace troupe {
 namespace {
 
-template <class Visit>
-void each_read(const Instruction& instruction, const Visit& visit) {
-  for (const Operand& operand : instruction.operands) {
-    for (const Slot slot : operand.slots) {
-      if (slot != kNoSlot) visit(slot);
-    }
-  }
-}
-
-bool is_plain(const Geometry& geometry) {
-  int64_t stride = 1;
-  for (size_t i = geometry.sizes.size(); i-- > 0;) {
-    if (geometry.sizes[i] != 1 && geometry.strides[i] != stride) return false;
-    stride *= geometry.sizes[i];
-  }
-  return geometry.dtype == at::kFloat && stride > 0;
-}
-
-int64_t numel_of(const Geometry& geometry) {
-  int64_t numel = 1;
-  for (const int64_t size : geometry.sizes) numel *= size;
-  return numel;
-}
+bool is_plain(const Geometry& geometry) { return geometry.dtype == at::kFloat && is_dense(geometry); }
 
 // Whether a tensor of these sizes is repeated along the first dimensions of the other; one element always is.
 bool repeats_in(const Geometry& small, const Geometry& large) {
@@ -225,7 +203,7 @@ void Program::fold_constants() {
   }
 }
 
-void Program::join_elementwise() {
+std::vector<int32_t> Program::count_readers() const {
   std::vector<int32_t> readers(num_slots, 0);
   for (const std::vector<Instruction>* const half : {&forwards, &backwards}) {
     for (const Instruction& instruction : *half) each_read(instruction, [&](Slot slot) { readers[slot]++; });
@@ -235,6 +213,11 @@ void Program::join_elementwise() {
       if (slot != kNoSlot) readers[slot]++;
     }
   }
+  return readers;
+}
+
+void Program::join_elementwise() {
+  std::vector<int32_t> readers = count_readers();
   forwards = Chaining(geometries, readers).of(std::move(forwards));
   backwards = Chaining(geometries, readers).of(std::move(backwards));
 }
@@ -272,8 +255,9 @@ void Program::plan_memory() {
   mark(forwards, seen);
 }
 
-void Program::improve() {
+void Program::improve(bool fast) {
   fold_constants();
+  if (fast && device.is_cpu()) fuse_products();
   run_on_device = chain_runner(device);
   if (device.is_cpu() || run_on_device != nullptr) join_elementwise();
   plan_memory();

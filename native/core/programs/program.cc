@@ -102,6 +102,7 @@ class Player {
         return;
       case Instruction::Kind::gradient: return walk(instruction);
       case Instruction::Kind::chain: return chain(instruction);
+      case Instruction::Kind::product: return play_product(program_, instruction, played_, keeps_);
       case Instruction::Kind::atomic: {
         push(instruction);
         instruction.op->callBoxed(stack_);
@@ -267,6 +268,21 @@ Geometry Geometry::of(const at::Tensor& tensor) {
   return {tensor.sizes().vec(), tensor.strides().vec(), tensor.storage_offset(), tensor.scalar_type()};
 }
 
+int64_t numel_of(const Geometry& geometry) {
+  int64_t numel = 1;
+  for (const int64_t size : geometry.sizes) numel *= size;
+  return numel;
+}
+
+bool is_dense(const Geometry& geometry) {
+  int64_t stride = 1;
+  for (size_t i = geometry.sizes.size(); i-- > 0;) {
+    if (geometry.sizes[i] != 1 && geometry.strides[i] != stride) return false;
+    stride *= geometry.sizes[i];
+  }
+  return stride > 0;
+}
+
 std::string Instruction::name() const {
   if (kind == Kind::view) return "view";
   if (kind == Kind::gradient) return "gradient";
@@ -278,6 +294,7 @@ std::string Instruction::name() const {
     }
     return text;
   }
+  if (kind == Kind::product) return product->name();
   return c10::toString(op->operator_name());
 }
 

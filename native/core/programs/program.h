@@ -17,6 +17,7 @@
 #include "core/autograd/differentiable.h"
 #include "core/programs/chain.h"
 #include "core/programs/chain_runner.h"
+#include "core/programs/fuse.h"
 
 namespace troupe {
 
@@ -37,6 +38,10 @@ struct Geometry {
   }
 };
 
+int64_t numel_of(const Geometry& geometry);
+// Whether it has elements, in row-major order without gaps.
+bool is_dense(const Geometry& geometry);
+
 // An argument of an instruction.
 struct Operand {
   enum class Kind : uint8_t { constant, tensor, tensors, late, late_list };
@@ -52,7 +57,8 @@ struct Instruction {
     own,       // an operator of Troupe's, with all that it calls
     view,      // another look at a slot's memory
     gradient,  // a backward that an `own` instruction of forward left
-    chain      // elementwise operators in one pass
+    chain,     // elementwise operators in one pass
+    product    // a product over tiles, with what follows it
   };
   Kind kind = Kind::atomic;
   std::optional<c10::OperatorHandle> op;
@@ -66,10 +72,21 @@ struct Instruction {
   int32_t num_backwards = 0;    // `own`: the backwards that it leaves
   bool walks_again = false;     // `gradient`: whether a later instruction walks the same backward
   std::shared_ptr<const Chain> chain;
+  std::shared_ptr<const FusedProduct> product;
   std::vector<Slot> last_uses;  // slots that nobody reads afterwards
 
   std::string name() const;
 };
+
+// Calls visit(slot) for each that an instruction reads.
+template <class Visit>
+void each_read(const Instruction& instruction, const Visit& visit) {
+  for (const Operand& operand : instruction.operands) {
+    for (const Slot slot : operand.slots) {
+      if (slot != kNoSlot) visit(slot);
+    }
+  }
+}
 
 // The facts of an argument that a program holds for.
 struct ArgumentFacts {
@@ -129,11 +146,14 @@ class Program {
   std::vector<bool> written;                           // by slot: whether its memory is written in place
   RunChain run_on_device = nullptr;                    // chains of a device's tensors; null on the host
 
-  // Makes it cheaper without other bits, once it is sure; before its first call.
-  void improve();
+  // Makes it cheaper, once it is sure; before its first call. `fast`: with other bits, where that is quicker.
+  void improve(bool fast);
 
  private:
+  // By slot, how often it is read, results and gradients by the caller.
+  std::vector<int32_t> count_readers() const;
   void fold_constants();
+  void fuse_products();
   void join_elementwise();
   // Finds the last uses, once both halves are there.
   void plan_memory();

@@ -15,7 +15,7 @@
 #include <type_traits>
 
 #include "core/autograd/differentiable.h"
-#include "kernels/cpu/elementary.h"
+#include "core/programs/tile_products.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/row_blocks.h"
@@ -24,31 +24,6 @@
 
 namespace troupe {
 namespace {
-
-struct ExactGelu {
-  static constexpr float kScale = 0.46f * 0.70710678f;
-  static constexpr float kDensity = 0.39894228f;  // 1 / sqrt(2 pi)
-
-  // Phi(u), where `bell` is exp(-u^2/2).
-  static TROUPE_INLINE float share_below(float u, float bell) {
-    const float t = 1.0f / (1.0f + kScale * (u < 0.0f ? -u : u));
-    float p = 0.0460941244f;
-    p = p * t - 0.2320205283f;
-    p = p * t + 0.3702323264f;
-    p = p * t - 0.1273359589f;
-    p = p * t + 0.1993840736f;
-    p = p * t + 0.1123480205f;
-    p = p * t + 0.1312979446f;
-    const float q = bell * (t * p);
-    return u < 0.0f ? q : 1.0f - q;
-  }
-  static TROUPE_INLINE float bell(float u) { return exp_f32(-0.5f * (u * u)); }
-  static TROUPE_INLINE float value(float u) { return u * share_below(u, bell(u)); }
-  static TROUPE_INLINE float slope(float u) {
-    const float height = bell(u);
-    return share_below(u, height) + u * (kDensity * height);
-  }
-};
 
 template <class Element, class Form>
 struct BiasGelu {
@@ -138,14 +113,22 @@ Tensors activate_backward(const at::Tensor& dy, const at::Tensor& x, const at::T
 TROUPE_KERNEL(bias_gelu, activate);
 TROUPE_KERNEL(bias_gelu_backward, activate_backward);
 
+}  // namespace
+
+Backward bias_gelu_backward_of(bool is_tanh) {
+  return [is_tanh](const Tensors& gradients, const Tensors& saved) -> Tensors {
+    return bias_gelu_backward_kernel(gradients[0].contiguous(), saved[0], saved[1], is_tanh);
+  };
+}
+
+namespace {
+
 at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& bias, c10::string_view approximate) {
   check(x, bias, approximate);
   const bool is_tanh = approximate == "tanh";
   const at::Tensor input = x.detach().contiguous();
   const at::Tensor y = without_recording([&] { return bias_gelu_kernel(input, bias, is_tanh); });
-  record("bias_gelu", {x, bias}, {y}, {input, bias}, [is_tanh](const Tensors& gradients, const Tensors& saved) -> Tensors {
-    return bias_gelu_backward_kernel(gradients[0].contiguous(), saved[0], saved[1], is_tanh);
-  });
+  record("bias_gelu", {x, bias}, {y}, {input, bias}, bias_gelu_backward_of(is_tanh));
   return y;
 }
 

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "core/autograd/differentiable.h"
+#include "core/programs/tile_products.h"
 #include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/register.h"
@@ -65,6 +66,13 @@ at::Tensor dropout(const at::Tensor& x, double p, int64_t seed, int64_t stream, 
 }
 
 }  // namespace
+
+Backward dropout_backward_of(const TileDropout& dropout) {
+  return [dropout](const Tensors& gradients, const Tensors&) -> Tensors {
+    const int64_t numel = gradients[0].numel();
+    return {apply_mask(gradients[0], dropout.p, dropout.seed, dropout.stream, {dropout.offset, numel, numel})};
+  };
+}
 
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def("dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor");

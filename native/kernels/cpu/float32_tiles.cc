@@ -24,13 +24,13 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kTileRows = 12;
+constexpr int64_t kFullRows = 12;
 constexpr int64_t kRestRows = 4;
 constexpr int64_t kPanelColumns = 2 * kTileLanes;
 
 constexpr int64_t kMinSize = 16;                        // of rows and columns, or MKL sums in other orders
 constexpr int64_t kMinInner = 4;
-constexpr int64_t kMaxInner = 512;                      // oneDNN begins a second sum there
+constexpr int64_t kMaxTerms = 512;                      // oneDNN begins a second sum there
 constexpr int64_t kMaxRowElements = int64_t{1} << 17;   // of a: it is read again for each panel of b
 constexpr int64_t kMaxMultiplications = int64_t{1} << 26;  // from here on oneDNN is as fast
 constexpr int64_t kLibtorchInner = 192;                 // of a sum of MKL's
@@ -179,7 +179,7 @@ void compute_panel(const TiledProduct& of, int64_t first, int64_t columns) {
     else run_best<Float32Tile<kRows, kVectors, false>>(a, of.a_row, packed.data(), of.inner, of.terms, sums);
   };
   int64_t row = 0;
-  for (; row + kTileRows <= of.rows; row += kTileRows) compute(row, std::integral_constant<int, kTileRows>());
+  for (; row + kFullRows <= of.rows; row += kFullRows) compute(row, std::integral_constant<int, kFullRows>());
   // The last rows together with some before them, which come out the same.
   for (; row < of.rows; row += kRestRows) compute(std::min(row, of.rows - kRestRows), std::integral_constant<int, kRestRows>());
 }
@@ -208,7 +208,7 @@ bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b) {
   if (!chooses_float32_library() || isa() != Isa::avx512) return false;
   const int64_t rows = a.size(-2), inner = a.size(-1), columns = b.size(-1);
   if (rows < kMinSize || columns < kMinSize || inner < kMinInner || rows * inner > kMaxRowElements) return false;
-  return is_small(a, b) || (inner <= kMaxInner && rows * inner * columns <= kMaxMultiplications);
+  return is_small(a, b) || (inner <= kMaxTerms && rows * inner * columns <= kMaxMultiplications);
 }
 
 void multiply_in_tiles_into(const at::Tensor& given, const at::Tensor& b, const at::Tensor& given_bias, const at::Tensor& out) {

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "core/autograd/differentiable.h"
+#include "core/programs/tile_products.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/register.h"
@@ -44,12 +45,20 @@ int64_t rows_per_chunk(const at::Tensor& hidden, const at::Tensor& weight) {
   return std::max<int64_t>(1, kMaxLogitsBytes / row_bytes);
 }
 
+// The tile products gain by so many columns; others are libtorch's.
+void multiply_into(at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
+  if (multiplies_tiles(a, b)) multiply_tiles(a, b, out);
+  else at::mm_out(out, a, b);
+}
+
 // dW += dlogits^T hidden. Several chunks add up in float32: bfloat16 would lose the small ones.
 void add_weight_gradient(at::Tensor& sum_VD, const at::Tensor& dlogits_RV, const at::Tensor& hidden_RD, bool only_chunk) {
+  const at::Tensor chunk_VD = at::empty({dlogits_RV.size(1), hidden_RD.size(1)}, hidden_RD.options());
+  multiply_into(chunk_VD, dlogits_RV.t(), hidden_RD);
   if (only_chunk) {
-    sum_VD = at::mm(dlogits_RV.t(), hidden_RD);
+    sum_VD = chunk_VD;
   } else {
-    sum_VD.add_(at::mm(dlogits_RV.t(), hidden_RD));
+    sum_VD.add_(chunk_VD);
   }
 }
 
@@ -69,10 +78,7 @@ LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_V
     const at::Tensor logsumexp_R = cross_entropy_rows(logits_RV, targets, first, loss_sum);
     if (!wanted.hidden && !wanted.weight) continue;
     cross_entropy_gradient(logits_RV, logsumexp_R, targets, first, scale, logits_RV);
-    if (wanted.hidden) {
-      at::Tensor to_RD = out.hidden_ND.narrow(0, first, hidden_RD.size(0));
-      at::mm_out(to_RD, logits_RV, weight_VD);
-    }
+    if (wanted.hidden) multiply_into(out.hidden_ND.narrow(0, first, hidden_RD.size(0)), logits_RV, weight_VD);
     if (wanted.weight) add_weight_gradient(out.weight_VD, logits_RV, hidden_RD, only_chunk);
   }
   if (wanted.weight) out.weight_VD = out.weight_VD.to(weight_VD.scalar_type());

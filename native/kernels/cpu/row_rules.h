@@ -32,4 +32,30 @@ struct TanhGelu {
   }
 };
 
+// gelu(u) exactly: see there.
+struct ExactGelu {
+  static constexpr float kScale = 0.46f * 0.70710678f;
+  static constexpr float kDensity = 0.39894228f;  // 1 / sqrt(2 pi)
+
+  // Phi(u), where `bell` is exp(-u^2/2).
+  static TROUPE_INLINE float share_below(float u, float bell) {
+    const float t = 1.0f / (1.0f + kScale * (u < 0.0f ? -u : u));
+    float p = 0.0460941244f;
+    p = p * t - 0.2320205283f;
+    p = p * t + 0.3702323264f;
+    p = p * t - 0.1273359589f;
+    p = p * t + 0.1993840736f;
+    p = p * t + 0.1123480205f;
+    p = p * t + 0.1312979446f;
+    const float q = bell * (t * p);
+    return u < 0.0f ? q : 1.0f - q;
+  }
+  static TROUPE_INLINE float bell(float u) { return exp_f32(-0.5f * (u * u)); }
+  static TROUPE_INLINE float value(float u) { return u * share_below(u, bell(u)); }
+  static TROUPE_INLINE float slope(float u) {
+    const float height = bell(u);
+    return share_below(u, height) + u * (kDensity * height);
+  }
+};
+
 }  // namespace troupe

@@ -89,7 +89,10 @@ export interface Native {
   beginBackward(recording: number): void;
   endBackward(recording: number): number | string | Error;
   programDifference(one: number, other: number): string;
-  improveProgram(program: number): void;
+  improveProgram(program: number, fast: boolean): void;
+  hasTileProducts(): boolean;
+  /** Returns this thread's previous one. */
+  setTileProducts(wanted: boolean): boolean;
   describeProgram(program: number): ProgramText;
   programFits(program: number): boolean;
   playForward(program: number, keep: boolean): number;

@@ -76,11 +76,26 @@ export function recordBackward(
 }
 
 /**
- * Makes a program cheaper without changing its bits: what no call changes is computed once, and elementwise operators that follow each
- * other are one pass. For one that is sure and was never replayed.
+ * Makes a program cheaper: what no call changes is computed once, and elementwise operators that follow each other are one pass. For one
+ * that is sure and was never replayed.
+ * @param fast - whether products of bfloat16 matrices are computed with what follows them, where this processor gains by it; that
+ *   rounds less often, so bits are others. Default: false.
  */
-export function improveProgram(program: number): void {
-  native().improveProgram(program);
+export function improveProgram(program: number, fast = false): void {
+  native().improveProgram(program, fast);
+}
+
+/** Whether this processor, with this libtorch, multiplies bfloat16 tiles, which fast programs are made of. */
+export function hasTileProducts(): boolean {
+  return native().hasTileProducts();
+}
+
+/**
+ * Chooses whether this thread computes the gradients of an output layer with its loss over tiles too, with other bits.
+ * @returns what it was before
+ */
+export function setTileProducts(wanted: boolean): boolean {
+  return native().setTileProducts(wanted);
 }
 
 /** @returns a program's operators */

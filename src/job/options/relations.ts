@@ -100,7 +100,7 @@ export const relations: readonly Relation[] = [
   ),
   rule("invariant", "needs device cpu", ({ invariant, device }) => invariant && device !== "cpu",
     "used on cpu", "a device's libraries choose their order of sums by the size of a batch"),
-  rule("invariant", "goes without graph exact", ({ invariant, graph }) => invariant && graph !== "off",
+  rule("invariant", "goes without graph exact or fast", ({ invariant, graph }) => invariant && graph !== "off",
     "used with graph off", "programs do not know rows that are computed on their own"),
   relation("rounding", "stochastic needs weights in bf16 or fp16", ({ chosen: { rounding, precision } }) => {
     const isRounded = precision === "bf16" || precision === "fp16";

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { jobUrlOf, Runtime } from "../../actors/trainer/index.ts";
+import { hasTileProducts } from "../../compute/tensor/index.ts";
 import type { EventOf } from "../../job/events/index.ts";
 import { readCommand } from "../../job/options/index.ts";
 import { print, usage } from "./flags.ts";
@@ -28,8 +29,11 @@ async function inspect(job: string, flags: InspectFlags): Promise<void> {
   if (!flags.graph) throw usage("--graph", "nothing to show", "troupe inspect --graph JOB");
   const { runtime: asked, set } = readCommand(givenAround(flags));
   const { checkpoint: _checkpoint, resume: _resume, ...kept } = asked;
-  await using runtime = await Runtime.spawn({ ...kept, steps: STEPS, graph: "exact", signals: true });
+  const graph = asked.graph === "fast" ? "fast" : "exact";
+  await using runtime = await Runtime.spawn({ ...kept, steps: STEPS, graph, signals: true });
   const texts: string[] = [];
+  if (graph === "fast" && !hasTileProducts())
+    texts.push("fast is exact here: this processor multiplies no bfloat16 tiles");
   runtime.on("block.recorded", (event) => {
     texts.push(textOf(event));
   });

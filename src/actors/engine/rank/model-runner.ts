@@ -8,7 +8,7 @@ import {
   pagedBlocks,
   pipelineSchedule,
 } from "../../../compute/parallel/index.ts";
-import { attach, type Device, setInvariant } from "../../../compute/tensor/index.ts";
+import { attach, type Device, setInvariant, setTileProducts } from "../../../compute/tensor/index.ts";
 import type { Job } from "../../../job/index.ts";
 import { microBatchesAt } from "../../../library/data/index.ts";
 import type { ActorContext, ActorRef } from "../../../runtime/index.ts";
@@ -62,6 +62,7 @@ export class ModelRunner {
     const device = devices[rank] as Device;
     const dealing = { ...plan.training, replica: this.place.dp };
     setInvariant(plan.precision.invariant);
+    setTileProducts(plan.execution.graph === "fast");
     this.batches = new BatchSource(context, feeder, dealing, { ...reader, deadlineMs, device });
     const { memory } = context.board.collective;
     this.model = new RankModel(job, plan, rank, this.batches, memory, new ReachedActors(context));
@@ -192,7 +193,7 @@ function engineOf(plan: RankPlan, { blocks, randomness }: RankModel, shard: Shar
     (activations.kind === "host"
       ? new HostActivations()
       : new ActivationOffloader(activations.directory, { deadlineMs }));
-  const programs = graph === "exact";
-  const choices = { dtype, autocast, prefetchBytes, randomness, offloader, paged, programs };
+  const [programs, fast] = [graph !== "off", graph === "fast"];
+  const choices = { dtype, autocast, prefetchBytes, randomness, offloader, paged, programs, fast };
   return new BlockEngine(blocks, shard, choices);
 }

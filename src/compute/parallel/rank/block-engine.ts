@@ -23,7 +23,7 @@ import { BufferWrites } from "./buffer-writes.ts";
 import { type Completion, MORE_MAY_COME, UnitGradients } from "./unit-gradients.ts";
 import { type Forwarded, WrappedBlocks } from "./wrapped-blocks.ts";
 
-/** Choices that change speed and memory, never the result. */
+/** Choices that change speed and memory, never the result; `fast` alone changes its last bits. */
 export interface EngineOptions extends GatherOptions {
   /** The dtype that operators cast to in forward; undefined for none. */
   readonly autocast?: AutocastDType | undefined;
@@ -33,6 +33,8 @@ export interface EngineOptions extends GatherOptions {
   readonly offloader?: Offloader | undefined;
   /** Whether blocks are recorded and replayed as programs. Default: false. */
   readonly programs?: boolean;
+  /** Whether programs may have other bits where that is quicker. Default: false. */
+  readonly fast?: boolean;
 }
 
 /** Names the micro-batch that runs, and the chunk of this stage that it runs through. */
@@ -83,13 +85,14 @@ export class BlockEngine<Ticket> {
     this.#writes = new BufferWrites(plan, (block, writes) => port.reduce(block, writes));
   }
 
-  #openPrograms({ programs = false, randomness }: EngineOptions): BlockPrograms | undefined {
+  #openPrograms({ programs = false, fast = false, randomness }: EngineOptions): BlockPrograms | undefined {
     if (!programs) return undefined;
     if (!canRecordPrograms()) {
       this.#unrecorded.push({ block: "every block", reason: "a libtorch older than 2.13" });
       return undefined;
     }
     const listener = {
+      fast,
       recorded: (program: RecordedProgram) => void this.#recordedPrograms.push(program),
       unrecorded: (block: Unrecorded) => void this.#unrecorded.push(block),
     };

@@ -41,8 +41,10 @@ export interface RecordedProgram extends ProgramText {
   readonly block: string;
 }
 
-/** Takes what becomes of each block. */
+/** Chooses how programs are improved, and takes what becomes of each block. */
 export interface ProgramListener {
+  /** Whether programs may have other bits where that is quicker. */
+  readonly fast: boolean;
   /** Takes a program that is replayed from now on; of programs alike, one. */
   recorded(program: RecordedProgram): void;
   /** Takes each block that is not recorded, once. */
@@ -151,7 +153,7 @@ export class BlockPrograms implements ProgramStore, Disposable {
   }
 
   confirm(block: number, kept: Kept): void {
-    improveProgram(kept.program);
+    improveProgram(kept.program, this.#listener.fast);
     kept.isSure = true;
     const text = describeProgram(kept.program);
     const key = JSON.stringify(text);

@@ -1,0 +1,83 @@
+// Parts of GPT-2 with the bits of single operators and with those of fast programs, by turns.
+import { loadavg } from "node:os";
+import {
+  beginRecording,
+  endForward,
+  full,
+  grad,
+  improveProgram,
+  ops,
+  playBackward,
+  playForward,
+  recordBackward,
+  scope,
+  setTileProducts,
+  type Tensor,
+  zeros,
+} from "../../src/compute/tensor/index.ts";
+
+const [rows, width, inner, classes] = [512, 768, 3072, 50_257];
+const numTurns = 15;
+
+/** Prints milliseconds of processor time on one thread, exact and fast: the least of some turns, forward and backward. */
+export function timeFast(): void {
+  console.log(
+    `ms of processor time in bfloat16, both ways, exact and fast by turns, load ${loadavg()[0]?.toFixed(1)}`,
+  );
+  scope(timeFeedForward);
+  scope(timeOutputLayer);
+}
+
+function timeFeedForward(): void {
+  const inputs = [[rows, width], [width, inner], [inner], [inner, width], [width]].map((shape, stream) =>
+    drawn(shape, stream).requiresGrad_(),
+  );
+  const upstream = drawn([rows, width], inputs.length);
+  const programs = { exact: recorded(inputs, upstream), fast: recorded(inputs, upstream) };
+  improveProgram(programs.exact);
+  improveProgram(programs.fast, true);
+  compare(`feed-forward half, ${rows} × ${width} × ${inner}`, (mode) => {
+    const { call } = playForward(programs[mode], inputs, [], [false], true);
+    playBackward(call, [upstream], inputs.length);
+  });
+}
+
+/** An output layer with its loss, which makes its gradients in forward. */
+function timeOutputLayer(): void {
+  const hidden = drawn([rows, width], 0).requiresGrad_();
+  const weight = drawn([classes, width], 1).requiresGrad_();
+  const targets = zeros([rows], { dtype: "int64" });
+  compare(`output layer with its loss, ${rows} × ${width} × ${classes}`, (mode) => {
+    const before = setTileProducts(mode === "fast");
+    ops.troupe.linearCrossEntropy(hidden, weight, targets, -100);
+    setTileProducts(before);
+  });
+}
+
+function compare(name: string, run: (mode: "exact" | "fast") => void): void {
+  const least = { exact: Number.POSITIVE_INFINITY, fast: Number.POSITIVE_INFINITY };
+  for (let turn = 0; turn < numTurns; turn += 1) {
+    for (const mode of ["exact", "fast"] as const) {
+      const before = process.cpuUsage();
+      scope(() => run(mode));
+      const { user, system } = process.cpuUsage(before);
+      least[mode] = Math.min(least[mode], (user + system) / 1000);
+    }
+  }
+  const { exact, fast } = least;
+  console.log(`  ${name}: ${exact.toFixed(2)}, ${fast.toFixed(2)}, ratio ${(exact / fast).toFixed(3)}`);
+}
+
+function drawn(shape: readonly number[], stream: number): Tensor {
+  return ops.troupe.philoxNormal_(full(shape, 0), 0, 0.05, 1, stream, 0).to("bfloat16");
+}
+
+function recorded(inputs: readonly Tensor[], upstream: Tensor): number {
+  const [x, up, bias, down, last] = inputs as [Tensor, Tensor, Tensor, Tensor, Tensor];
+  const recording = beginRecording(inputs, []);
+  const y = x.add(ops.addmm(last, ops.troupe.biasGelu(x.mm(up), bias, "tanh"), down));
+  const refusal = endForward(recording, [y], []);
+  const { program } = recordBackward(recording, [upstream], () => grad([y], inputs, [upstream]));
+  if (refusal !== "" || typeof program !== "number") throw new Error(`${refusal}${program}`);
+  return program;
+}

@@ -1,0 +1,443 @@
+// A tile is a product of libtorch's `brgemm`, which reads rows of `a` as they lie and columns of `b` in pairs of numbers along the
+// inner dim. 64 columns of `b` are laid out so at a time, in scratch that stays in the second-level cache while all rows of `a` pass by.
+// Where `a` lies transposed, as in a weight's gradient, it is laid out a tile at a time too, and all of `b` before.
+
+#include "core/programs/tile_products.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/torch_version.h"
+#include "kernels/cpu/add_range.h"
+#include "kernels/cpu/bfloat16_matmul.h"
+#include "kernels/cpu/dropout_mask.h"
+#include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/row_rules.h"
+
+namespace troupe {
+namespace {
+
+using Narrow = at::BFloat16;
+
+constexpr int64_t kTileColumns = 64;
+constexpr int64_t kTileRows = 64;
+constexpr int64_t kMaxInner = 4096;     // of one sum within a tile: more are added piece by piece
+constexpr int64_t kMaxTogether = 16;    // times 64 columns, whose sums wait in between
+constexpr int64_t kChunkRows = 1024;    // for which 64 columns are laid out once
+constexpr int64_t kLeastMultiplied = int64_t{1} << 20;
+
+thread_local bool wants_tiles = false;
+
+using Words = uint32_t __attribute__((vector_size(64)));
+using Halves = uint16_t __attribute__((vector_size(32)));
+constexpr int64_t kWords = 16;
+
+// Swaps the blocks off the diagonal of a square of words, of half its size and less.
+template <int kHalf>
+TROUPE_INLINE void swap_blocks(Words (&rows)[kWords]) {
+  Words upper, lower;
+  for (int lane = 0; lane < kWords; lane++) {
+    upper[lane] = static_cast<uint32_t>(lane & kHalf ? kWords + lane - kHalf : lane);
+    lower[lane] = static_cast<uint32_t>(lane & kHalf ? kWords + lane : lane + kHalf);
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kWords; row++) {
+    if (row & kHalf) continue;
+    const Words one = rows[row], other = rows[row + kHalf];
+    rows[row] = __builtin_shuffle(one, other, upper);
+    rows[row + kHalf] = __builtin_shuffle(one, other, lower);
+  }
+  if constexpr (kHalf > 1) swap_blocks<kHalf / 2>(rows);
+}
+
+// `first` and `second` [count] as pairs, with zeros behind them; no `second` counts as zeros.
+TROUPE_INLINE void set_pairs(Words& pairs, const uint16_t* first, const uint16_t* second, int64_t count) {
+  Halves low{}, high{};
+  std::memcpy(&low, first, static_cast<size_t>(count) * sizeof(uint16_t));
+  if (second) std::memcpy(&high, second, static_cast<size_t>(count) * sizeof(uint16_t));
+  pairs = __builtin_convertvector(low, Words) | __builtin_convertvector(high, Words) << 16;
+}
+
+// Columns of b as `brgemm` reads them: to[k / 2][column] = (b[k][column], b[k + 1][column]), with zeros beyond the edges.
+// from[k * stride + column].
+struct PairRows {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t columns, uint32_t* to) {
+    for (int64_t k = 0; k < inner; k += 2) {
+      const uint16_t* const first = from + k * stride;
+      const uint16_t* const second = k + 1 < inner ? first + stride : nullptr;
+      uint32_t* const row = to + k / 2 * kTileColumns;
+      for (int64_t i = 0; i < kTileColumns; i += kWords) {
+        Words pairs{};
+        if (i + kWords <= columns && second) set_pairs(pairs, first + i, second + i, kWords);
+        else if (i < columns) set_pairs(pairs, first + i, second ? second + i : nullptr, std::min(kWords, columns - i));
+        std::memcpy(row + i, &pairs, sizeof(Words));
+      }
+    }
+  }
+};
+
+// The same from[column * stride + k].
+struct PairColumns {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t columns, uint32_t* __restrict to) {
+    for (int64_t k = 0; k < inner; k += 2 * kWords) {
+      const int64_t count = std::min(2 * kWords, inner - k);
+      for (int64_t first = 0; first < kTileColumns; first += kWords) {
+        Words square[kWords];
+        for (int64_t i = 0; i < kWords; i++) {
+          const uint16_t* const row = from + (first + i) * stride + k;
+          square[i] = Words{};
+          if (first + i >= columns) continue;
+          if (count == 2 * kWords) std::memcpy(&square[i], row, sizeof(Words));
+          else std::memcpy(&square[i], row, static_cast<size_t>(count) * sizeof(uint16_t));
+        }
+        swap_blocks<8>(square);
+        for (int64_t i = 0; i < (count + 1) / 2; i++) std::memcpy(to + (k / 2 + i) * kTileColumns + first, &square[i], sizeof(Words));
+      }
+    }
+  }
+};
+
+// Rows of a that lies transposed, with an even number of columns: to[row][k] = from[k * stride + row], zeros beyond the edges.
+struct LayRows {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t rows, uint16_t* __restrict to) {
+    const int64_t even = inner + inner % 2;
+    for (int64_t row = 0; row < rows; row += kWords) {
+      const int64_t here = std::min(kWords, rows - row);
+      for (int64_t k = 0; k < inner; k += 2 * kWords) {
+        Words square[kWords];
+        for (int64_t i = 0; i < kWords; i++) {
+          const int64_t at = k + 2 * i;
+          const uint16_t* const first = from + at * stride + row;
+          square[i] = Words{};
+          if (at >= inner) continue;
+          const uint16_t* const second = at + 1 < inner ? first + stride : nullptr;
+          if (here == kWords && second) set_pairs(square[i], first, second, kWords);
+          else set_pairs(square[i], first, second, here);
+        }
+        swap_blocks<8>(square);
+        const auto bytes = static_cast<size_t>(std::min(2 * kWords, even - k)) * sizeof(uint16_t);
+        for (int64_t i = 0; i < here; i++) std::memcpy(to + (row + i) * even + k, &square[i], bytes);
+      }
+    }
+  }
+};
+
+// Where a tile's results go; pointers to its first element, null for none.
+struct TileEnds {
+  Narrow* out;
+  Narrow* product;
+  const float* bias;
+  const Narrow* activated;
+  const Narrow* residual;
+  float* sums;
+  int64_t stride;
+  int64_t rows, columns;
+};
+
+template <class Gelu, bool activates>
+struct EndTile {
+  static TROUPE_INLINE void run(const float* tile, TileEnds ends) {
+    if (ends.columns == kTileColumns) each_row(tile, ends, kTileColumns);  // loops of a known length
+    else each_row(tile, ends, ends.columns);
+  }
+
+ private:
+  static TROUPE_INLINE void each_row(const float* tile, const TileEnds& ends, int64_t columns) {
+    float bias[kTileColumns] = {}, sums[kTileColumns] = {};
+    if (ends.bias) std::copy_n(ends.bias, columns, bias);
+    for (int64_t row = 0; row < ends.rows; row++) {
+      const float* const values = tile + row * kTileColumns;
+      const int64_t at = row * ends.stride;
+      float made[kTileColumns];
+      if (ends.product) {
+        for (int64_t i = 0; i < columns; i++) store(ends.product + at, i, values[i]);
+      }
+      if (ends.activated) {
+        for (int64_t i = 0; i < columns; i++) made[i] = values[i] * Gelu::slope(load(ends.activated + at, i) + bias[i]);
+      } else {
+        for (int64_t i = 0; i < columns; i++) made[i] = activates ? Gelu::value(values[i] + bias[i]) : values[i] + bias[i];
+      }
+      if (ends.residual) {
+        for (int64_t i = 0; i < columns; i++) made[i] += load(ends.residual + at, i);
+      }
+      for (int64_t i = 0; i < columns; i++) store(ends.out + at, i, made[i]);
+      if (ends.sums) {
+        for (int64_t i = 0; i < columns; i++) sums[i] += made[i];
+      }
+    }
+    if (ends.sums) std::copy_n(sums, columns, ends.sums);
+  }
+};
+
+// Adds the bias, which may be null, and drops; `place`: of the tile's first element.
+struct DropTile {
+  static TROUPE_INLINE void run(float* __restrict tile, const float* bias, DropoutMask mask, int64_t place, TileEnds ends) {
+    for (int64_t row = 0; row < ends.rows; row++) {
+      float* __restrict values = tile + row * kTileColumns;
+      const int64_t first = place + row * ends.stride;
+      for (int64_t i = 0; bias && i < ends.columns; i++) values[i] += bias[i];
+      each_dropped(mask, first, first + ends.columns, [&](int64_t index, bool dropped) TROUPE_INLINE_LAMBDA {
+        const float kept = values[index - first] * mask.scale;
+        values[index - first] = dropped ? 0.0f : kept;
+      });
+    }
+  }
+};
+
+// tile[row] += a[row] b for one place of the inner dim, the last of an odd number.
+struct AddLast {
+  static TROUPE_INLINE void run(float* __restrict tile, const Narrow* a, int64_t a_stride, const Narrow* b, int64_t b_stride,
+                                int64_t rows, int64_t columns) {
+    float last[kTileColumns] = {};
+    for (int64_t i = 0; i < columns; i++) last[i] = load(b, i * b_stride);
+    for (int64_t row = 0; row < rows; row++) {
+      const float one = load(a, row * a_stride);
+      for (int64_t i = 0; i < kTileColumns; i++) tile[row * kTileColumns + i] += one * last[i];
+    }
+  }
+};
+
+// A matrix with one dim without gaps.
+struct Laid {
+  const Narrow* data;
+  int64_t stride;    // of the other dim
+  bool transposed;   // the first dim is the one without gaps
+
+  explicit Laid(const at::Tensor& matrix)
+      : data(matrix.const_data_ptr<Narrow>()),
+        stride(matrix.stride(1) == 1 ? matrix.stride(0) : matrix.stride(1)),
+        transposed(matrix.stride(1) != 1) {}
+
+  const Narrow* at(int64_t row, int64_t column) const { return data + (transposed ? column * stride + row : row * stride + column); }
+};
+
+const uint16_t* bits(const Narrow* numbers) { return reinterpret_cast<const uint16_t*>(numbers); }
+
+// Scratch of a thread, not cleared.
+template <class T>
+T* scratch(size_t count) {
+  thread_local std::vector<T> kept;
+  if (kept.size() < count) kept.resize(count);
+  return kept.data();
+}
+
+class TileProduct {
+ public:
+  TileProduct(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue)
+      : a_(a), b_(b), epilogue_(epilogue), out_(out.mutable_data_ptr<Narrow>()), rows_(a.size(0)), inner_(a.size(1)), columns_(b.size(1)) {
+    if (epilogue.bias.defined()) bias_ = epilogue.bias.to(at::kFloat).contiguous();
+    if (epilogue.dropout) {
+      const TileDropout& dropout = *epilogue.dropout;
+      dropout_ = DropoutMask::of(dropout.p, dropout.seed, dropout.stream).at(static_cast<uint64_t>(dropout.offset));
+    }
+    if (epilogue.column_sums.defined()) sums_ = at::empty({num_row_tiles(), columns_}, at::TensorOptions(at::kFloat));
+  }
+
+  void run() {
+    if (!a_.transposed) run_in_place();
+    else if (rows_ <= columns_) run_on_laid_rows();
+    else run_on_laid_columns();
+    if (!sums_.defined()) return;
+    float* const total = epilogue_.column_sums.mutable_data_ptr<float>();
+    for (int64_t tile = 0; tile < num_row_tiles(); tile++) {
+      add_range(total, sums_.const_data_ptr<float>() + tile * columns_, columns_, tile > 0);
+    }
+  }
+
+ private:
+  int64_t num_panels() const { return (columns_ + kTileColumns - 1) / kTileColumns; }
+  int64_t num_row_tiles() const { return (rows_ + kTileRows - 1) / kTileRows; }
+  int64_t columns_at(int64_t panel) const { return std::min(kTileColumns, columns_ - panel * kTileColumns); }
+
+  // Numbers of b from [k, panel] to the right and below, in pairs.
+  void pair(int64_t k, int64_t count, int64_t panel, uint32_t* to) const {
+    const uint16_t* const from = bits(b_.at(k, panel * kTileColumns));
+    if (b_.transposed) run_best<PairColumns>(from, b_.stride, count, columns_at(panel), to);
+    else run_best<PairRows>(from, b_.stride, count, columns_at(panel), to);
+  }
+
+  // Asks for a share of what `pair` will read next: its lines lie apart, so the processor does not foresee them.
+  void foresee(int64_t k, int64_t count, int64_t panel, int64_t share, int64_t num_shares) const {
+    constexpr int64_t kLine = 32;
+    const int64_t outer = b_.transposed ? columns_at(panel) : count, inner = b_.transposed ? count : columns_at(panel);
+    const Narrow* const from = b_.at(k, panel * kTileColumns);
+    for (int64_t i = share * outer / num_shares; i < (share + 1) * outer / num_shares; i++) {
+      for (int64_t j = 0; j < inner; j += kLine) __builtin_prefetch(from + i * b_.stride + j, 0, 2);
+    }
+  }
+
+  // The same of rows of a that lies transposed, a share for each panel.
+  void foresee_rows(int64_t row, int64_t panel) const {
+    for (int64_t k = panel * inner_ / num_panels(); k < (panel + 1) * inner_ / num_panels(); k++) {
+      __builtin_prefetch(a_.at(row, k), 0, 2);
+      __builtin_prefetch(a_.at(std::min(rows_, row + kTileRows) - 1, k), 0, 2);
+    }
+  }
+
+  static void multiply(int64_t rows, int64_t inner, const Narrow* a, int64_t stride, const uint32_t* pairs, float* tile, bool add) {
+    at::native::cpublas::brgemm(rows, kTileColumns, inner, stride, kTileColumns, kTileColumns, add, a,
+                                reinterpret_cast<const Narrow*>(pairs), tile, true);
+  }
+
+  void end(float* tile, int64_t row, int64_t panel) const {
+    const int64_t column = panel * kTileColumns, at = row * columns_ + column;
+    const auto place = [at](const at::Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<Narrow>() + at : nullptr; };
+    TileEnds ends{out_ + at,
+                        const_cast<Narrow*>(place(epilogue_.product)),
+                        bias_.defined() ? bias_.const_data_ptr<float>() + column : nullptr,
+                        place(epilogue_.activated),
+                        place(epilogue_.residual),
+                        sums_.defined() ? sums_.mutable_data_ptr<float>() + row / kTileRows * columns_ + column : nullptr,
+                        columns_,
+                        std::min(kTileRows, rows_ - row),
+                        columns_at(panel)};
+    if (dropout_) {
+      run_best<DropTile>(tile, ends.bias, *dropout_, at, ends);
+      ends.bias = nullptr;
+    }
+    if (!epilogue_.gelu || *epilogue_.gelu == GeluForm::tanh) end_by<TanhGelu>(tile, ends);
+    else end_by<ExactGelu>(tile, ends);
+  }
+
+  template <class Gelu>
+  void end_by(const float* tile, const TileEnds& ends) const {
+    if (epilogue_.gelu && !ends.activated) run_best<EndTile<Gelu, true>>(tile, ends);
+    else run_best<EndTile<Gelu, false>>(tile, ends);
+  }
+
+  // Rows of a are read where they lie. A piece of work is 64 columns of up to kChunkRows rows.
+  void run_in_place() const {
+    const int64_t num_chunks = (rows_ + kChunkRows - 1) / kChunkRows, num_works = num_panels() * num_chunks;
+    const int64_t even = inner_ - inner_ % 2, piece = std::min(even, kMaxInner);
+    // A long inner dim is gone through once for many columns: a is then read once, and sums wait in the cache.
+    const int64_t together = even > piece ? std::min((num_works + at::get_num_threads() - 1) / at::get_num_threads(), kMaxTogether) : 1;
+    at::parallel_for(0, (num_works + together - 1) / together, 1, [&](int64_t first, int64_t last) {
+      uint32_t* const pairs = scratch<uint32_t>(static_cast<size_t>(piece / 2 * kTileColumns));
+      const int64_t tiles_numel = std::min(kChunkRows, rows_ + kTileRows) * kTileColumns;
+      float* const tiles = scratch<float>(static_cast<size_t>(together * tiles_numel));
+      for (int64_t group = first * together; group < std::min(num_works, last * together); group += together) {
+        const int64_t end_work = std::min(num_works, group + together);
+        for (int64_t k = 0; k < even; k += piece) {
+          for (int64_t work = group; work < end_work; work++) {
+            const int64_t next = work + 1 < end_work || k + piece >= even ? work + 1 : group;
+            const Share next_share{next == group ? k + piece : (next == end_work ? 0 : k), next / num_chunks};
+            add_piece(work, num_chunks, k, std::min(piece, even - k), next_share, pairs, tiles + (work - group) * tiles_numel);
+          }
+        }
+      }
+      at::native::cpublas::brgemm_release();
+    });
+  }
+
+  struct Share {
+    int64_t k, panel;
+  };
+
+  // Multiplies a piece of the inner dim for the rows and columns of a work; ends its tiles behind the last piece.
+  void add_piece(int64_t work, int64_t num_chunks, int64_t k, int64_t count, Share next, uint32_t* pairs, float* tiles) const {
+    const int64_t even = inner_ - inner_ % 2, panel = work / num_chunks;
+    const int64_t begin = work % num_chunks * kChunkRows, end_row = std::min(rows_, begin + kChunkRows);
+    const int64_t num_tiles = (end_row - begin + kTileRows - 1) / kTileRows;
+    const bool is_last = k + count == even, foresees = next.panel < num_panels() && next.k < even && (next.panel != panel || next.k != k);
+    pair(k, count, panel, pairs);
+    for (int64_t row = begin; row < end_row; row += kTileRows) {
+      float* const tile = tiles + (even > count ? row - begin : 0) * kTileColumns;
+      const int64_t rows = std::min(kTileRows, rows_ - row);
+      multiply(rows, count, a_.at(row, k), a_.stride, pairs, tile, k > 0);
+      if (foresees) foresee(next.k, std::min(count, even - next.k), next.panel, (row - begin) / kTileRows, num_tiles);
+      if (!is_last) continue;
+      if (even < inner_) {
+        run_best<AddLast>(tile, a_.at(row, even), a_.stride, b_.at(even, panel * kTileColumns), b_.transposed ? b_.stride : 1, rows,
+                          columns_at(panel));
+      }
+      end(tile, row, panel);
+    }
+  }
+
+  // All of a is laid out first.
+  void run_on_laid_rows() {
+    const int64_t even = inner_ + inner_ % 2;
+    const at::Tensor laid = at::empty({rows_, even}, at::TensorOptions(at::kBFloat16));
+    auto* const to = reinterpret_cast<uint16_t*>(laid.mutable_data_ptr<Narrow>());
+    at::parallel_for(0, num_row_tiles(), 1, [&](int64_t first, int64_t last) {
+      for (int64_t row = first * kTileRows; row < std::min(rows_, last * kTileRows); row += kTileRows) {
+        run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, std::min(kTileRows, rows_ - row), to + row * even);
+      }
+    });
+    a_ = Laid(laid);
+    run_in_place();
+  }
+
+  // All of b is laid out first, then 64 rows of a at a time.
+  void run_on_laid_columns() const {
+    const int64_t even = inner_ + inner_ % 2, panel_words = even / 2 * kTileColumns;
+    const at::Tensor laid = at::empty({num_panels() * panel_words}, at::TensorOptions(at::kInt));
+    auto* const pairs = reinterpret_cast<uint32_t*>(laid.mutable_data_ptr<int32_t>());
+    at::parallel_for(0, num_panels(), 1, [&](int64_t first, int64_t last) {
+      for (int64_t panel = first; panel < last; panel++) pair(0, inner_, panel, pairs + panel * panel_words);
+    });
+    at::parallel_for(0, num_row_tiles(), 1, [&](int64_t first, int64_t last) {
+      auto* const own = scratch<uint16_t>(static_cast<size_t>(kTileRows * even));
+      float* const tile = scratch<float>(static_cast<size_t>(kTileRows * kTileColumns));
+      for (int64_t row = first * kTileRows; row < std::min(rows_, last * kTileRows); row += kTileRows) {
+        const int64_t rows = std::min(kTileRows, rows_ - row);
+        run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, rows, own);
+        for (int64_t panel = 0; panel < num_panels(); panel++) {
+          if (row + kTileRows < rows_) foresee_rows(row + kTileRows, panel);
+          for (int64_t k = 0; k < even; k += kMaxInner) {
+            multiply(rows, std::min(kMaxInner, even - k), reinterpret_cast<const Narrow*>(own) + k, even,
+                     pairs + panel * panel_words + k / 2 * kTileColumns, tile, k > 0);
+          }
+          end(tile, row, panel);
+        }
+      }
+      at::native::cpublas::brgemm_release();
+    });
+  }
+
+  Laid a_;
+  const Laid b_;
+  const TileEpilogue& epilogue_;
+  Narrow* const out_;
+  const int64_t rows_, inner_, columns_;
+  at::Tensor bias_;  // float32
+  std::optional<DropoutMask> dropout_;
+  at::Tensor sums_;  // of each tile's rows
+};
+
+bool is_laid(const at::Tensor& matrix) {
+  return matrix.dim() == 2 && matrix.is_cpu() && matrix.scalar_type() == at::kBFloat16 && (matrix.stride(0) == 1 || matrix.stride(1) == 1);
+}
+
+}  // namespace
+
+bool has_tile_products() {
+#if defined(__x86_64__) && TROUPE_TORCH_AT_LEAST(2, 13)
+  return isa() == Isa::avx512 && !multiplies_bfloat16_in_panels();
+#else
+  return false;
+#endif
+}
+
+bool gains_by_tiles(int64_t rows, int64_t inner, int64_t columns) {
+  return rows >= 16 && inner >= 32 && columns >= 32 && rows * inner * columns >= kLeastMultiplied;
+}
+
+bool set_tile_products(bool wanted) { return std::exchange(wants_tiles, wanted && has_tile_products()); }
+
+bool multiplies_tiles(const at::Tensor& a, const at::Tensor& b) {
+  return wants_tiles && is_laid(a) && is_laid(b) && a.size(1) == b.size(0) && gains_by_tiles(a.size(0), a.size(1), b.size(1));
+}
+
+void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue) {
+  TileProduct(a, b, out, epilogue).run();
+}
+
+}  // namespace troupe

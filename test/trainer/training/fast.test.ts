@@ -1,0 +1,40 @@
+// Runs whose programs have other bits: the same bits in every run, and what they learn.
+import { afterAll, describe, expect, it } from "vitest";
+import type { RuntimeOptions } from "../../../src/entries/index.ts";
+import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
+
+const config = { layers: 2, width: 64, context: 64, batch: 8, steps: 60 };
+const options: RuntimeOptions = { ranks: 2, zero: 3, precision: "bf16" };
+
+/** The mean loss of the last ten steps. */
+const mean = (losses: readonly number[]) => losses.slice(-10).reduce((sum, loss) => sum + loss / 10, 0);
+
+describe("with fast programs", () => {
+  const workspace = new Workspace();
+  afterAll(() => workspace[Symbol.dispose]());
+
+  it.each([0, 1, 2])("a run learns what single operators learn, seed %i", async (seed) => {
+    const told = await runTiny(workspace, { ...options, seed, graph: "fast" }, config);
+    expect(told.error).toBeUndefined();
+    expect(told.events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
+    const losses = await lossesOf(workspace, { ...options, seed }, config);
+    expect(told.losses[0] as number).toBeGreaterThan(5);
+    expect(mean(told.losses)).toBeLessThan(3);
+    expect(Math.abs(mean(told.losses) - mean(losses))).toBeLessThan(0.05);
+  });
+
+  it.each<[string, RuntimeOptions, object]>([
+    ["recomputed blocks, with dropout", { recompute: true }, { dropout: 0.1 }],
+    ["autocast", { precision: "amp-bf16" }, {}],
+  ])("a run has the same losses with any number of threads: %s", async (_, more, settings) => {
+    const of = (threadsPerRank: number) =>
+      runTiny(
+        workspace,
+        { ...options, ...more, graph: "fast", threadsPerRank },
+        { ...config, ...settings, steps: 8 },
+      );
+    const [one, two] = [await of(1), await of(2)];
+    expect(one.error).toBeUndefined();
+    expect(two.losses).toEqual(one.losses);
+  });
+});
