@@ -173,6 +173,27 @@ for (const numel of [0, 1, 17, 1023, 5003]) {
     ops.troupe.exactSquareSums(direction, [0, numel], [0, 1e6]),
   ]);
 }
+// On AMD with AVX-512 these products are ours, with less than AVX-512 libtorch's.
+for (const [rows, inner, columns] of [
+  [16, 4, 16],
+  [61, 193, 47],
+  [17, 300, 64],
+  [64, 256, 33],
+  [31, 550, 18],
+  [257, 64, 192],
+  [130, 512, 65],
+  [384, 200, 128],
+] as const) {
+  const wide = normal([inner + 3, rows], 1).narrow(0, 2, inner);
+  const lefts = [normal([rows, inner], 1), wide.t()];
+  const rights = [normal([inner, columns], 2), normal([columns, inner], 2).t()];
+  const biases = [normal([columns], 3), normal([rows, columns], 3)];
+  const products = lefts.flatMap((a) =>
+    rights.flatMap((b) => [a.mm(b), ...biases.map((bias) => ops.addmm(bias, a, b))]),
+  );
+  const [a, b] = [normal([5, inner, rows], 4), normal([5, columns, inner], 5)];
+  digest(`products ${rows}x${inner}x${columns}`, [...products, a.transpose(1, 2).bmm(b.transpose(1, 2))]);
+}
 setInvariant(true);
 for (const dtype of floatTypes) {
   for (const [rows, inner, columns] of [

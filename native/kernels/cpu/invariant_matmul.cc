@@ -12,7 +12,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -24,25 +23,16 @@
 #include "core/invariance.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/tile_lanes.h"
 
 namespace troupe {
 namespace {
 
-constexpr int kTileLanes = 16;
-constexpr int64_t kPieceInner = 192;       // of a piece: a panel of it fills half of a first-level cache
-constexpr int64_t kBlockRows = 96;    // packed together; a multiple of every tile's rows
-constexpr int64_t kTaskRows = 768;    // of a thread's task; a multiple of kBlockRows
+constexpr int64_t kPieceInner = 192;  // of a piece: a panel of it fills half of a first-level cache
+constexpr int64_t kBlockRows = 96;  // packed together; a multiple of every tile's rows
+constexpr int64_t kTaskRows = 768;  // of a thread's task; a multiple of kBlockRows
 constexpr int64_t kTaskColumns = 384;
 constexpr int64_t kMinTaskColumns = 64;
-
-// Side by side in one or two registers. A local array of them stays there.
-using TileLanes = float __attribute__((vector_size(4 * kTileLanes)));
-
-TROUPE_INLINE void load_lanes(TileLanes& to, const float* from) { std::memcpy(&to, from, sizeof(to)); }
-
-TROUPE_INLINE void add_product(TileLanes& sum, float a, const TileLanes& b) {
-  for (int i = 0; i < kTileLanes; i++) sum[i] = __builtin_fmaf(a, b[i], sum[i]);
-}
 
 // Numbers of an operand that are packed into 32 bits.
 template <class Element>
@@ -68,7 +58,7 @@ struct ProductTile {
       }
     }
     for (int m = 0; m < kRows; m++) {
-      for (int n = 0; n < kVectors; n++) std::memcpy(sums + m * row_stride + n * kTileLanes, &tile[m][n], sizeof(TileLanes));
+      for (int n = 0; n < kVectors; n++) store_lanes(sums + m * row_stride + n * kTileLanes, tile[m][n]);
     }
   }
 };

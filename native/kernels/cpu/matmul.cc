@@ -1,5 +1,5 @@
-// mm, addmm and bmm in libtorch's dispatcher: what this processor has a quicker way for than libtorch takes, float32 and
-// bfloat16 each, is multiplied that way, and row by row where a forward is invariant; all else, and every mistake, is libtorch's.
+// mm, addmm and bmm in libtorch's dispatcher: what this processor has a quicker way for than libtorch takes, small and large float32
+// and bfloat16 each, is multiplied that way, and row by row where a forward is invariant; all else, and every mistake, is libtorch's.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -14,19 +14,21 @@
 #include "core/silence_warnings.h"
 #include "kernels/cpu/bfloat16_matmul.h"
 #include "kernels/cpu/float32_matmul.h"
+#include "kernels/cpu/float32_tiles.h"
 #include "kernels/cpu/invariant_matmul.h"
 #include "kernels/cpu/isa.h"
 
 namespace troupe {
 namespace {
 
-enum class Way { libtorch, float32, bfloat16, invariant };
+enum class Way { libtorch, tiles, float32, bfloat16, invariant };
 
 Way way_of(const at::Tensor& a, const at::Tensor& b, int64_t dim) {
   const at::ScalarType dtype = a.scalar_type();
   if (b.scalar_type() != dtype || a.dim() != dim || b.dim() != dim) return Way::libtorch;
   if (a.size(-1) != b.size(-2) || (dim == 3 && a.size(0) != b.size(0))) return Way::libtorch;
   if (multiplies_invariantly(a, b)) return Way::invariant;
+  if (dtype == at::kFloat && multiplies_in_tiles(a, b)) return Way::tiles;
   if (dtype == at::kFloat && onednn_is_quicker(a, b)) return Way::float32;
   if (dtype == at::kBFloat16 && multiplies_bfloat16_in_panels()) return Way::bfloat16;
   return Way::libtorch;
@@ -59,6 +61,7 @@ at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
   const Way way = way_of(a, b, 2);
   if (way == Way::libtorch) return at::cpu::mm(a, b);
   if (way == Way::invariant) return multiply_invariantly(a, b, {});
+  if (way == Way::tiles) return multiply_in_tiles(a, b, {});
   const at::Tensor product = at::empty({a.size(0), b.size(1)}, a.options());
   multiply(way, a, b, product, false);
   return product;
@@ -70,6 +73,7 @@ at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
                       out.size(0) == a.size(0) && out.size(1) == b.size(1);
   if (!direct) return at::cpu::mm_outf(a, b, out);
   if (way == Way::invariant) return out.copy_(multiply_invariantly(a, b, {}));
+  if (way == Way::tiles) return multiply_in_tiles_into(a, b, {}, out), out;
   multiply(way, a, b, out, false);
   return out;
 }
@@ -82,6 +86,7 @@ at::Tensor addmm(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& 
   if (way == Way::invariant && !plain) return multiply_invariantly(a, b, {}).mul(alpha).add(bias.mul(beta));
   if (!plain) return at::cpu::addmm(bias, a, b, beta, alpha);
   if (way == Way::invariant) return multiply_invariantly(a, b, bias);
+  if (way == Way::tiles) return multiply_in_tiles(a, b, bias);
   const at::Tensor sum = at::empty({a.size(0), b.size(1)}, a.options());
   fill_rows(sum, bias);
   multiply(way, a, b, sum, true);
@@ -96,6 +101,7 @@ at::Tensor multiply_batches_invariantly(const at::Tensor& a, const at::Tensor& b
 
 at::Tensor bmm(const at::Tensor& a, const at::Tensor& b) {
   switch (way_of(a, b, 3)) {
+    case Way::tiles: return multiply_batches_in_tiles(a, b);
     case Way::float32: return multiply_float32_batches(a, b);
     case Way::bfloat16: return multiply_bfloat16_batches(a, b);
     case Way::invariant: return multiply_batches_invariantly(a, b);

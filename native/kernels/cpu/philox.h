@@ -19,30 +19,30 @@ struct PhiloxRow {
 constexpr int kPhiloxWide = 16;                   // counters computed side by side
 constexpr int kPhiloxWords = 4 * kPhiloxWide;     // words that they give
 
-// The words 4 * first_counter to 4 * first_counter + 63.
+// The words 4 * first_counter to 4 * first_counter + 63. A lane has 64 bits of which the lower half counts, since each product needs
+// both: half as long under AVX-512 as lanes of 32 bits that are widened.
 TROUPE_INLINE void philox_block(PhiloxRow row, uint64_t first_counter, uint32_t (&words)[kPhiloxWords]) {
-  constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
+  constexpr uint64_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u, kLower = 0xFFFFFFFFu;
   constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   for (int k = 0; k < kPhiloxWide; k++) {
     const uint64_t counter = first_counter + static_cast<uint64_t>(k);
-    auto c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
-    auto c2 = static_cast<uint32_t>(row.stream), c3 = static_cast<uint32_t>(row.stream >> 32);
+    uint64_t c0 = counter, c1 = counter >> 32, c2 = row.stream, c3 = row.stream >> 32;
     auto key0 = static_cast<uint32_t>(row.seed), key1 = static_cast<uint32_t>(row.seed >> 32);
 #pragma GCC unroll 10
     for (int round = 0; round < 10; round++) {
-      const uint64_t product0 = uint64_t{kMultiplier0} * c0;
-      const uint64_t product1 = uint64_t{kMultiplier1} * c2;
-      c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ key0;
-      c1 = static_cast<uint32_t>(product1);
-      c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ key1;
-      c3 = static_cast<uint32_t>(product0);
+      const uint64_t product0 = kMultiplier0 * (c0 & kLower);
+      const uint64_t product1 = kMultiplier1 * (c2 & kLower);
+      c0 = (product1 >> 32) ^ c1 ^ key0;
+      c1 = product1;
+      c2 = (product0 >> 32) ^ c3 ^ key1;
+      c3 = product0;
       key0 += kWeyl0;
       key1 += kWeyl1;
     }
-    words[4 * k] = c0;
-    words[4 * k + 1] = c1;
-    words[4 * k + 2] = c2;
-    words[4 * k + 3] = c3;
+    words[4 * k] = static_cast<uint32_t>(c0);
+    words[4 * k + 1] = static_cast<uint32_t>(c1);
+    words[4 * k + 2] = static_cast<uint32_t>(c2);
+    words[4 * k + 3] = static_cast<uint32_t>(c3);
   }
 }
 

@@ -16,6 +16,7 @@ import {
 } from "../../tensor/index.ts";
 import { describePlain } from "./describe-plain.ts";
 import { KeptPrograms } from "./kept-programs.ts";
+import { ModuleSettings } from "./module-settings.ts";
 import {
   type BlockCalls,
   type CallKind,
@@ -71,6 +72,7 @@ export class BlockPrograms implements ProgramStore, Disposable {
   readonly #listener: ProgramListener;
   readonly #blocks = new Map<number, RecordedBlock>();
   readonly #modules = new Map<number, readonly Module[]>();
+  readonly #settings = new Map<number, ModuleSettings>();
   readonly #withGradients = new KeptPrograms(4);
   readonly #alone = new KeptPrograms(8);
   /** Programs that the listener has, as text. */
@@ -109,7 +111,7 @@ export class BlockPrograms implements ProgramStore, Disposable {
     tensors.push(...(paged?.tensors ?? []));
     const lists = paged?.lists ?? [];
     const settings = `${isAlone} ${isFused()} ${this.region?.numPadding} ${lists.length}`;
-    const kind = `${settings} ${text} ${this.#stateOf(block)}`;
+    const kind = `${settings} ${text} ${this.#settingsOf(block).text}`;
     const ofCall = { kind, isAlone, leaves: leaves ?? [], tensors, lists };
     return new ProgramCall(this, block, { ...ofCall, kept: this.twin(block, ofCall) });
   }
@@ -189,13 +191,10 @@ export class BlockPrograms implements ProgramStore, Disposable {
     return modules;
   }
 
-  /** Settings of a block's modules, such as whether they train: a forward may depend on them. */
-  #stateOf(block: number): string {
-    let text = "";
-    for (const module of this.#modulesOf(block)) {
-      for (const value of Object.values(module)) if (typeof value !== "object") text += `${value} `;
-    }
-    return text;
+  #settingsOf(block: number): ModuleSettings {
+    const known = this.#settings.get(block) ?? new ModuleSettings(this.#modulesOf(block));
+    this.#settings.set(block, known);
+    return known;
   }
 }
 

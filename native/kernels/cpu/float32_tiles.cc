@@ -1,0 +1,249 @@
+// Where libtorch's libraries have a fixed cost, or half of the registers: oneDNN asks 2.5 to 15 us a product, MKL keeps to AVX2 on AMD. A
+// Zen 5 core multiplies a layer of 64 or 128 features at 220 to 250 GFLOP/s here, at 100 to 190 there. Both libraries sum each element of
+// such a product in the order of k, fused, so that these tiles have their bits (test/kernels/instruction-sets.test.ts); a product that
+// they sum otherwise is theirs.
+
+#include "kernels/cpu/float32_tiles.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cpu/float32_matmul.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/tile_lanes.h"
+
+#ifdef __has_builtin  // older compilers transpose number by number
+#if __has_builtin(__builtin_shufflevector)
+#define TROUPE_SHUFFLES
+#endif
+#endif
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kFullRows = 12;
+constexpr int64_t kRestRows = 4;
+constexpr int64_t kPanelColumns = 2 * kTileLanes;
+
+constexpr int64_t kMinSize = 16;                        // of rows and columns, or MKL sums in other orders
+constexpr int64_t kMinInner = 4;
+constexpr int64_t kMaxTerms = 512;                      // oneDNN begins a second sum there
+constexpr int64_t kMaxRowElements = int64_t{1} << 17;   // of a: it is read again for each panel of b
+constexpr int64_t kMaxMultiplications = int64_t{1} << 26;  // from here on oneDNN is as fast
+constexpr int64_t kLibtorchInner = 192;                 // of a sum of MKL's
+constexpr int64_t kTaskMultiplications = int64_t{1} << 20;
+
+// How many terms a sum has before the next one begins, of which the sum before is a term.
+int64_t terms_of(int64_t inner, bool is_small) {
+  if (!is_small || inner <= kLibtorchInner) return inner;
+  return std::min(kLibtorchInner, inner / 2);
+}
+
+struct TileSums {
+  float* to;
+  int64_t stride;   // of rows
+  int64_t columns;  // that are there
+  const float* bias;  // null: none
+  int64_t bias_stride;
+};
+
+// sums [kRows, columns] = bias + a b. Rows of `a` lie side by side if `kAcross`, or else `stride` apart; b [inner, kVectors * kTileLanes].
+template <int kRows, int kVectors, bool kAcross>
+struct Float32Tile {
+  static TROUPE_INLINE void run(const float* __restrict a, int64_t stride, const float* __restrict b, int64_t inner, int64_t terms, TileSums sums) {
+    constexpr int kWidth = kVectors * kTileLanes;
+    const float* a_0 = a;
+    const float* a_4 = a + 4 * stride;
+    const float* a_8 = a + 8 * stride;
+    for (int64_t first = 0; first < inner; first += terms) {
+      const int64_t count = std::min(terms, inner - first);
+      TileLanes tile[kRows][kVectors] = {};
+      for (int64_t k = 0; k < count; k++, b += kWidth) {
+        TileLanes row[kVectors];
+        for (int n = 0; n < kVectors; n++) load_lanes(row[n], b + n * kTileLanes);
+#pragma GCC unroll 16
+        for (int m = 0; m < kRows; m++) {
+          const float* const rows = m < 4 ? a_0 : m < 8 ? a_4 : a_8;
+          const float factor = kAcross ? a_0[m] : rows[m % 4 * stride];
+#pragma GCC unroll 2
+          for (int n = 0; n < kVectors; n++) add_product(tile[m][n], factor, row[n]);
+        }
+        a_0 += kAcross ? stride : 1;
+        a_4++;
+        a_8++;
+      }
+      // Sums of earlier terms are where they end; those of a row that two tiles have are written twice.
+      const float* const before = first > 0 ? sums.to : sums.bias;
+      const int64_t before_stride = first > 0 ? sums.stride : sums.bias_stride;
+      for (int m = 0; m < kRows; m++) {
+        float* const to = sums.to + m * sums.stride;
+        const float* const from = before + m * before_stride;
+        if (sums.columns == kWidth) {
+          for (int n = 0; n < kVectors; n++) {
+            TileLanes added = {};
+            if (before) load_lanes(added, from + n * kTileLanes);
+            store_lanes(to + n * kTileLanes, before ? tile[m][n] + added : tile[m][n]);
+          }
+        } else {
+          float all[kWidth];
+          for (int n = 0; n < kVectors; n++) store_lanes(all + n * kTileLanes, tile[m][n]);
+          for (int64_t i = 0; i < sums.columns; i++) to[i] = before ? all[i] + from[i] : all[i];
+        }
+      }
+    }
+  }
+};
+
+// Some columns of b as the tiles read them, [inner, kWidth], zeros behind the last.
+template <int kWidth>
+struct PackColumns {
+  static TROUPE_INLINE void run(const float* b, int64_t inner_stride, int64_t column_stride, int64_t inner, int64_t columns, float* __restrict to) {
+    if (columns < kWidth) {
+      std::fill(to, to + inner * kWidth, 0.0f);
+      for (int64_t i = 0; i < columns; i++) {
+        for (int64_t k = 0; k < inner; k++) to[k * kWidth + i] = b[k * inner_stride + i * column_stride];
+      }
+    } else if (column_stride == 1) {
+      for (int64_t k = 0; k < inner; k++) {
+        for (int i = 0; i < kWidth; i++) to[k * kWidth + i] = b[k * inner_stride + i];
+      }
+    } else {
+      int64_t k = 0;
+#ifdef TROUPE_SHUFFLES
+      for (; inner_stride == 1 && k + kTileLanes <= inner; k += kTileLanes) {
+        for (int i = 0; i < kWidth; i += kTileLanes) transpose(b + i * column_stride + k, column_stride, to + k * kWidth + i);
+      }
+#endif
+      for (; k < inner; k++) {
+        for (int i = 0; i < kWidth; i++) to[k * kWidth + i] = b[k * inner_stride + i * column_stride];
+      }
+    }
+  }
+
+ private:
+#ifdef TROUPE_SHUFFLES
+  // A square of kTileLanes rows, by halves of growing size.
+  static TROUPE_INLINE void transpose(const float* from, int64_t stride, float* __restrict to) {
+    TileLanes x[kTileLanes], y[kTileLanes];
+    for (int i = 0; i < kTileLanes; i++) load_lanes(x[i], from + i * stride);
+    for (int i = 0; i < kTileLanes; i += 2) {
+      y[i] = __builtin_shufflevector(x[i], x[i + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+      y[i + 1] = __builtin_shufflevector(x[i], x[i + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+    }
+    for (int i = 0; i < kTileLanes; i += 4) {
+      for (int j = i; j < i + 2; j++) {
+        x[j] = __builtin_shufflevector(y[j], y[j + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+        x[j + 2] = __builtin_shufflevector(y[j], y[j + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+      }
+    }
+    for (int i = 0; i < kTileLanes; i += 8) {
+      for (int j = i; j < i + 4; j++) {
+        y[j] = __builtin_shufflevector(x[j], x[j + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+        y[j + 4] = __builtin_shufflevector(x[j], x[j + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+      }
+    }
+    for (int j = 0; j < 8; j++) {
+      store_lanes(to + j * kWidth, __builtin_shufflevector(y[j], y[j + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23));
+      store_lanes(to + (j + 8) * kWidth,
+                  __builtin_shufflevector(y[j], y[j + 8], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31));
+    }
+  }
+#endif
+};
+
+struct TiledProduct {
+  const float *a, *b;
+  int64_t a_row, a_inner, b_inner, b_column;
+  int64_t rows, inner, columns, terms;
+  const float* bias;
+  int64_t bias_row;
+  float* to;
+};
+
+template <int kVectors>
+void compute_panel(const TiledProduct& of, int64_t first, int64_t columns) {
+  constexpr int kWidth = kVectors * kTileLanes;
+  static thread_local std::vector<float> packed;
+  packed.resize(std::max(packed.size(), static_cast<size_t>(of.inner * kWidth)));
+  run_best<PackColumns<kWidth>>(of.b + first * of.b_column, of.b_inner, of.b_column, of.inner, columns, packed.data());
+  const bool across = of.a_inner != 1;
+  const auto compute = [&](int64_t row, auto rows) {
+    constexpr int kRows = decltype(rows)::value;
+    const TileSums sums{of.to + row * of.columns + first, of.columns, columns,
+                        of.bias == nullptr ? nullptr : of.bias + row * of.bias_row + first, of.bias_row};
+    const float* const a = of.a + row * of.a_row;
+    if (across) run_best<Float32Tile<kRows, kVectors, true>>(a, of.a_inner, packed.data(), of.inner, of.terms, sums);
+    else run_best<Float32Tile<kRows, kVectors, false>>(a, of.a_row, packed.data(), of.inner, of.terms, sums);
+  };
+  int64_t row = 0;
+  for (; row + kFullRows <= of.rows; row += kFullRows) compute(row, std::integral_constant<int, kFullRows>());
+  // The last rows together with some before them, which come out the same.
+  for (; row < of.rows; row += kRestRows) compute(std::min(row, of.rows - kRestRows), std::integral_constant<int, kRestRows>());
+}
+
+void compute_panels(const TiledProduct& of, int64_t first, int64_t last) {
+  for (int64_t column = first * kPanelColumns; column < std::min(of.columns, last * kPanelColumns); column += kPanelColumns) {
+    const int64_t columns = std::min(kPanelColumns, of.columns - column);
+    if (columns > kTileLanes) compute_panel<2>(of, column, columns);
+    else compute_panel<1>(of, column, columns);
+  }
+}
+
+int64_t panels_of(const TiledProduct& of) { return (of.columns + kPanelColumns - 1) / kPanelColumns; }
+
+// Pieces of this many multiplications that are worth a task.
+int64_t grain_of(int64_t multiplications) { return std::max<int64_t>(1, kTaskMultiplications / multiplications); }
+
+bool is_small(const at::Tensor& a, const at::Tensor& b) { return !onednn_is_quicker(a, b); }
+
+// Tiles read rows of `a` in one of two ways.
+at::Tensor readable(const at::Tensor& a) { return a.stride(-1) == 1 || a.stride(-2) == 1 ? a : a.contiguous(); }
+
+}  // namespace
+
+bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b) {
+  if (!chooses_float32_library() || isa() != Isa::avx512) return false;
+  const int64_t rows = a.size(-2), inner = a.size(-1), columns = b.size(-1);
+  if (rows < kMinSize || columns < kMinSize || inner < kMinInner || rows * inner > kMaxRowElements) return false;
+  return is_small(a, b) || (inner <= kMaxTerms && rows * inner * columns <= kMaxMultiplications);
+}
+
+void multiply_in_tiles_into(const at::Tensor& given, const at::Tensor& b, const at::Tensor& given_bias, const at::Tensor& out) {
+  const at::Tensor a = readable(given);
+  at::Tensor bias = given_bias.defined() ? given_bias.expand(out.sizes()) : given_bias;
+  if (bias.defined() && bias.stride(1) != 1) bias = bias.contiguous();
+  const TiledProduct all{a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.stride(0), a.stride(1), b.stride(0), b.stride(1),
+                         a.size(0), a.size(1), b.size(1), terms_of(a.size(1), is_small(a, b)),
+                         bias.defined() ? bias.const_data_ptr<float>() : nullptr, bias.defined() ? bias.stride(0) : 0,
+                         out.mutable_data_ptr<float>()};
+  at::parallel_for(0, panels_of(all), grain_of(all.rows * all.inner * kPanelColumns),
+                   [&](int64_t first, int64_t last) { compute_panels(all, first, last); });
+}
+
+at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+  multiply_in_tiles_into(a, b, bias, out);
+  return out;
+}
+
+at::Tensor multiply_batches_in_tiles(const at::Tensor& given, const at::Tensor& b) {
+  const at::Tensor a = readable(given);
+  const at::Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
+  const TiledProduct one{a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.stride(1), a.stride(2), b.stride(1), b.stride(2),
+                         a.size(1), a.size(2), b.size(2), terms_of(a.size(2), is_small(a, b)), nullptr, 0, out.mutable_data_ptr<float>()};
+  at::parallel_for(0, a.size(0), grain_of(one.rows * one.inner * one.columns), [&](int64_t first, int64_t last) {
+    for (int64_t g = first; g < last; g++) {
+      TiledProduct each = one;
+      each.a += g * a.stride(0);
+      each.b += g * b.stride(0);
+      each.to += g * out.stride(0);
+      compute_panels(each, 0, panels_of(each));
+    }
+  });
+  return out;
+}
+
+}  // namespace troupe
