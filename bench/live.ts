@@ -29,8 +29,8 @@ const [ranks, steps, rounds] = [
 ];
 const zero = Number(values.zero);
 const limit = numberOf(usage, "limit", values.limit);
-/** Steps before those that are timed. */
-const WARM_UP = 20;
+/** Steps before those that are timed: in their two seconds the standbys of a live model load too. */
+const WARM_UP = 60;
 const numSteps = WARM_UP + steps;
 const job = fileURLToPath(new URL("../examples/gpt/job.ts", import.meta.url));
 const shape = { batch: 12, context: 64 };
