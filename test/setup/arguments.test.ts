@@ -9,7 +9,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Those that are called by name, and the one that is called by another. */
 const benchmarks = [
   ...readdirSync(join(root, "bench"))
-    .filter((file) => file.endsWith(".ts") && !["median.ts", "progress.ts"].includes(file))
+    .filter(
+      (file) => file.endsWith(".ts") && !["median.ts", "processor-time.ts", "progress.ts"].includes(file),
+    )
     .map((file) => `bench/${file}`),
   "bench/gpu/train.ts",
 ];

@@ -26,6 +26,8 @@ describe.skipIf(process.platform !== "linux")("the threads of ranks, as `bind` t
     "keep to their rank's share of the processors, rank and shard and what these start, placement %s, and compute what others do",
     async (placement) => {
       const options = { ranks: 2, zero: 3, steps: 4, threadsPerRank: 2 } as const;
+      // Narrower products are one thread's.
+      const config = { width: 256 };
       const runtime = await Runtime.spawn({ ...options, placement, bind: "cores", warmStandby: false });
       const seen: Map<string, number>[] = [];
       const losses: number[] = [];
@@ -36,7 +38,7 @@ describe.skipIf(process.platform !== "linux")("the threads of ranks, as `bind` t
         const ranks = runtime.inspect().filter(({ role }) => role === "rank");
         for (const { pid } of ranks) seen.push(threadsBy(pid));
       });
-      await runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache") });
+      await runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache"), ...config });
       await runtime.stop();
       expect(seen).toHaveLength(2);
       for (const [rank, threads] of seen.entries()) {
@@ -47,7 +49,7 @@ describe.skipIf(process.platform !== "linux")("the threads of ranks, as `bind` t
         const other = shareOf("cores", 1 - rank, 2, [allowed]).join(" ");
         if (placement === "process" && other !== own) expect(threads.get(other)).toBeUndefined();
       }
-      expect(losses).toEqual(await lossesOf(workspace, options));
+      expect(losses).toEqual(await lossesOf(workspace, options, config));
     },
   );
 });

@@ -77,5 +77,11 @@ function linesOf(kind: Replacement["of"], replaced: readonly Replacement[]): str
   return [
     `${kind}: ${took.length} replaced, median ${median(took).toFixed(0)} ms, slowest ${Math.max(...took).toFixed(0)} ms; ${late} in more than ${REPLACED_MS} ms (load ${load})`,
     `  ms of each part, median (processor time): ${parts.join(", ")}`,
+    ...replaced
+      .filter(({ replacedMs }) => replacedMs > REPLACED_MS)
+      .map(
+        ({ parts }) =>
+          `  late: ${phases.flatMap((phase) => (parts[phase] === undefined ? [] : `${phase} ${parts[phase].wallMs.toFixed(0)}`)).join(", ")} ms`,
+      ),
   ];
 }
