@@ -70,7 +70,7 @@ function choice(
   made: Branch,
   chosen: (name: string) => string,
 ): OnnxNode {
-  const given = forward.outputs.map((output) => ({ ...valueOf(output), name: `given.${output.name}` }));
+  const given = forward.outputs.map((output) => ({ ...onnxValueOf(output), name: `given.${output.name}` }));
   const copies = given.map(({ name }) => identity(name.slice("given.".length), name));
   return {
     operator: "If",
@@ -94,10 +94,10 @@ function identity(input: string, output: string): OnnxNode {
 }
 
 function inputsOf({ sources }: RecordedForward): OnnxValue[] {
-  return sources.flatMap((source) => (source.kind === "input" ? [valueOf(source)] : []));
+  return sources.flatMap((source) => (source.kind === "input" ? [onnxValueOf(source)] : []));
 }
 
-function valueOf({ name, tensor }: RecordedForward["outputs"][number]): OnnxValue {
+function onnxValueOf({ name, tensor }: RecordedForward["outputs"][number]): OnnxValue {
   return { name, dtype: tensor.dtype, shape: shapeNames(tensor.shape) };
 }
 
@@ -154,7 +154,7 @@ function translated(
     }
   }
   const outputs = forward.outputs.map((output) => {
-    const value = { ...valueOf(output), name: prefix + output.name };
+    const value = { ...onnxValueOf(output), name: prefix + output.name };
     graph.nodes.push(identity(graph.value(output.tensor), value.name));
     return value;
   });
