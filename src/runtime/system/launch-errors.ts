@@ -25,22 +25,15 @@ export function nameUnknown(name: string, names: readonly string[]): TroupeError
   });
 }
 
-/** Makes `PROCESS_UNSUPPORTED`: a process was named for an actor with another placement. */
-export function processWithoutPlacement(name: string, placement: Placement): TroupeError {
+/** Makes `PROCESS_UNSUPPORTED`: a process, or a host for it, was named for an actor that has no process of its own. */
+export function withoutProcess(
+  name: string,
+  placement: Placement,
+  named: "process" | "host" = "process",
+): TroupeError {
   return new TroupeError("PROCESS_UNSUPPORTED", {
     where: `spawn ${name}`,
-    expected: `no process with placement "${placement}"`,
-    got: "one",
-    hint: 'leave it out, or use placement "process"',
-    fields: { name, placement },
-  });
-}
-
-/** Makes `PROCESS_UNSUPPORTED`: a host was named for an actor without a process of its own. */
-export function hostWithoutProcess(name: string, placement: Placement): TroupeError {
-  return new TroupeError("PROCESS_UNSUPPORTED", {
-    where: `spawn ${name}`,
-    expected: `no host with placement "${placement}"`,
+    expected: `no ${named} with placement "${placement}"`,
     got: "one",
     hint: 'leave it out, or use placement "process"',
     fields: { name, placement },

@@ -26,13 +26,12 @@ import { type ActorRecord, type Answerable, recordOf } from "./actor-record.ts";
 import { Addresses } from "./addresses.ts";
 import { type LaunchContext, launch } from "./launch.ts";
 import {
-  hostWithoutProcess,
   isStuck,
   nameTaken,
   noSuchHost,
-  processWithoutPlacement,
   startedTooLate,
   startTimeout,
+  withoutProcess,
 } from "./launch-errors.ts";
 import { Part, type PartListeners } from "./part.ts";
 import { Registry } from "./registry.ts";
@@ -147,8 +146,7 @@ export class Launcher {
     await this.#preloaded.load();
     const { name, placement = "thread", startDeadlineMs = defaultStartDeadlineMs } = place;
     this.#refuseTakenName(name);
-    if (placement !== "process" && place.process !== undefined)
-      throw processWithoutPlacement(name, placement);
+    if (placement !== "process" && place.process !== undefined) throw withoutProcess(name, placement);
     if (place.host !== undefined) this.#wantHost(place, place.host);
     let host: HostProcess | undefined;
     if (placement === "process") {
@@ -248,7 +246,7 @@ export class Launcher {
 
   /** @throws {TroupeError} `HOST_MISSING` if the system has no such host, `PROCESS_UNSUPPORTED` for an actor of no process */
   #wantHost({ name, placement = "thread", process = name }: SpawnPlace, host: number): void {
-    if (placement !== "process") throw hostWithoutProcess(name, placement);
+    if (placement !== "process") throw withoutProcess(name, placement, "host");
     if (!this.#processes.want(process, host)) throw noSuchHost(name, host, this.#options.hosts?.count ?? 1);
   }
 
