@@ -21,9 +21,10 @@ describe("examples/hello", () => {
     const losses = [...stdout.matchAll(/^step \d+: loss (\d\.\d{3})$/gm)].map(([, loss]) => Number(loss));
     expect(stderr).toBe("");
     expect(losses).toHaveLength(60);
-    // A byte tells 5.5 nats to a model that knows nothing. One sentence of the README moves the last batch's loss by 0.1.
+    // A byte tells 5.5 nats to a model that knows nothing.
     expect(losses[0]).toBeGreaterThan(5);
-    expect(losses.at(-1)).toBeLessThan(4);
+    // The mean of ten: one sentence of the README moves the last batch's loss by 0.1.
+    expect(losses.slice(-10).reduce((sum, loss) => sum + loss, 0) / 10).toBeLessThan(3.5);
   });
 
   it.each(["examples/hello/train.ts", "examples/hello/job.ts"])("is what the README shows: %s", (path) => {

@@ -30,8 +30,9 @@ interface CopySource {
 }
 
 /**
- * A model that stays as a live model was: a reference for what is trained, or its generator. Its calls are those of `LiveModel`, which say what
- * they throw; each rejects with `MODEL_CLOSED` after {@link close} and after the end of the model that it was made from.
+ * A model that stays as a live model was, until it follows it: a reference for what is trained, or its generator. Its calls are
+ * those of `LiveModel`, which say what they throw; each rejects with `MODEL_CLOSED` after {@link close} and after the end of the
+ * model that it was made from.
  */
 export class FrozenModel<J = Job> implements ReadModel<J> {
   /** The model that it was made from, as long as that has not moved; then one of its own. */
