@@ -75,12 +75,9 @@ async function tokenizerOf(companions: Companions): Promise<TokenizerJson | unde
   if (!names.some((name) => name in companions)) {
     const other = Object.keys(companions).find((name) => name.endsWith(".model"));
     if (other === undefined) return undefined;
-    throw exportError(
-      "a tokenizer.json",
-      other,
-      undefined,
-      "transformers writes one: AutoTokenizer.save_pretrained",
-    );
+    throw exportError("a tokenizer.json", other, {
+      hint: "transformers writes one: AutoTokenizer.save_pretrained",
+    });
   }
   const folder = await mkdtemp(join(temporaryRoot(), "troupe-tokenizer-"));
   try {
@@ -418,10 +415,7 @@ function stepsIn(step: Step | null): Step[] {
 }
 
 function lacksTokenizer(got: string): Error {
-  return exportError(
-    "a tokenizer that llama.cpp has",
-    got,
-    undefined,
-    "without tokenizer.json, the file takes tokens alone",
-  );
+  return exportError("a tokenizer that llama.cpp has", got, {
+    hint: "without tokenizer.json, the file takes tokens alone",
+  });
 }
