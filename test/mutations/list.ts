@@ -988,8 +988,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the gradient of a split map's input is one rank's",
     file: "src/compute/parallel/tensor-parallel/split-affine.ts",
-    from: "forward(copyToGroup(x, group)) : fromSequence(x);",
-    to: "forward(x) : fromSequence(x);",
+    from: "forward(copyToGroup(x, group)) : region.gatherOutputs(x, module);\n      return rule",
+    to: "forward(x) : region.gatherOutputs(x, module);\n      return rule",
     caughtBy: [by(layers, "a split affine map gives output and gradients of the unsplit one")],
   },
   {
@@ -1140,8 +1140,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "where positions are shared, nothing is added to what a delta stands beside",
     file: "src/compute/parallel/tensor-parallel/sequence-region.ts",
-    from: "return layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share)));",
-    to: "return own;",
+    from: "layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share))),",
+    to: "own,",
     caughtBy: [
       by(
         deltas,
