@@ -130,6 +130,7 @@ export interface Native {
     group: string,
     checked: boolean,
     direct: boolean,
+    look: (() => void) | undefined,
   ): number;
   closeCommunicator(communicator: number): void;
   abortCommunicator(communicator: number, reason: string): void;
