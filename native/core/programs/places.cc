@@ -24,6 +24,7 @@ void Program::find_placed() {
   if (!device.is_cpu()) return;
   for (size_t i = 0; i < gradients.size(); i++) {
     Slot slot = gradients[i];
+    if (slot == kNoSlot) continue;
     for (auto instruction = backwards.rbegin(); instruction != backwards.rend(); ++instruction) {
       if (instruction->results.empty() || instruction->results[0] != slot) continue;
       const Geometry& geometry = geometries[slot];
