@@ -277,7 +277,7 @@ void each_few_rows(const at::Tensor& scores_GRC, const Body& body) {
   });
 }
 
-// Of `count` rows, of which the one at `row` sees columns 0 to visible_of(row) - 1.
+// Softmax of `count` rows; the one at `row` sees columns 0 to visible_of(row) - 1.
 template <class Element, class VisibleOf>
 void softmax_few_rows(float* scores, int64_t count, int64_t columns, float scale, Element* probabilities, float* logsumexps,
                       const VisibleOf& visible_of) {
