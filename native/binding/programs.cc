@@ -222,13 +222,23 @@ Napi::Value PlayForward(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), number);
 }
 
-// playBackward(call): from the list of gradients in the frame, which then holds a gradient for each that was recorded, 0 for none.
-// The call's values are released.
+// playBackward(call): from the lists in the frame: gradients; flat tensors that gradients may be written to; for each its gradient's
+// index and the element it begins at. The frame then holds a gradient for each that was recorded, 0 for none. The call's values are
+// released.
 Napi::Value PlayBackward(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
   ProgramTable::Call call = std::move(named(table.calls, number_at(info, 0)));
   table.calls.erase(number_at(info, 0));
-  give_all(info.Env(), call.program->backward(FrameLists(info.Env()).tensors(), call.played));
+  FrameLists lists(info.Env());
+  const Tensors gradients = lists.tensors();
+  std::vector<GradientPlace> places;
+  for (at::Tensor& flat : lists.tensors()) places.push_back({0, std::move(flat), 0});
+  const std::vector<int64_t> numbers = lists.numbers();
+  for (size_t i = 0; i < places.size(); i++) {
+    places[i].gradient = static_cast<size_t>(numbers[2 * i]);
+    places[i].begin = numbers[2 * i + 1];
+  }
+  give_all(info.Env(), call.program->backward(gradients, call.played, places));
   return info.Env().Undefined();
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -104,6 +105,7 @@ class Player {
       case Instruction::Kind::chain: return chain(instruction);
       case Instruction::Kind::product: return play_product(program_, instruction, played_, keeps_);
       case Instruction::Kind::atomic: {
+        if (const at::Tensor place = place_of(instruction); place.defined()) return multiply_into(place, instruction);
         push(instruction);
         instruction.op->callBoxed(stack_);
         break;
@@ -123,6 +125,15 @@ class Player {
       }
     }
     pop(instruction);
+  }
+
+  at::Tensor place_of(const Instruction& instruction) const {
+    return played_.places.empty() || instruction.results.empty() ? at::Tensor() : played_.place_of(instruction.results[0]);
+  }
+
+  void multiply_into(at::Tensor place, const Instruction& instruction) {
+    at::mm_out(place, at(instruction.operands[0].slots[0]), at(instruction.operands[1].slots[0]));
+    played_.slots[instruction.results[0]] = std::move(place);
   }
 
   void chain_on_device(const Instruction& instruction) {
@@ -392,7 +403,8 @@ Tensors Program::forward(const Tensors& given, bool keep, Played& played) const 
   return made;
 }
 
-Tensors Program::backward(const Tensors& given, Played& played) const {
+Tensors Program::backward(const Tensors& given, Played& played, const std::vector<GradientPlace>& places) const {
+  place_gradients(places, played);
   for (size_t i = 0; i < given.size(); i++) {
     if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = given[i];
   }

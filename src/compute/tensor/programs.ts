@@ -136,12 +136,31 @@ export function playForward(
   return { results: handles.map((handle) => adopt(handle)), call };
 }
 
+/** Memory for one of the gradients that a program gives: an element of a flat tensor, and those behind it. */
+export interface GradientPlace {
+  /** Its index among the gradients. */
+  readonly gradient: number;
+  readonly flat: Tensor;
+  readonly begin: number;
+}
+
 /**
  * Replays the backward half, and releases the call.
  * @param count - the number of gradients that were recorded
+ * @param places - where gradients that are products may be written; others get memory of their own
  */
-export function playBackward(call: number, gradients: readonly Tensor[], count: number): (Tensor | null)[] {
-  putTensors(0, gradients, "program", "gradients");
+export function playBackward(
+  call: number,
+  gradients: readonly Tensor[],
+  count: number,
+  places: readonly GradientPlace[] = [],
+): (Tensor | null)[] {
+  const flats = places.map(({ flat }) => flat);
+  const next = putTensors(putTensors(0, gradients, "program", "gradients"), flats, "program", "places");
+  putList(
+    next,
+    places.flatMap(({ gradient, begin }) => [gradient, begin]),
+  );
   native().playBackward(call);
   return takeGradients(count);
 }

@@ -276,10 +276,13 @@ export class BlockEngine<Ticket> {
   }
 
   readonly #hooks = {
+    takesRows: true,
     need: (unit: number) => this.#gathers.need(unit),
     release: (unit: number) => this.#gathers.release(unit),
     contribute: (_: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) =>
       this.#gradients.contribute(leaves, gradients, this.#gathers.parameters.placeOf),
+    placesOf: (leaves: readonly Tensor[]) =>
+      this.#gradients.placesOf(leaves, this.#gathers.parameters.placeOf),
     isParameter: (tensor: Tensor) => this.#gathers.parameters.placeOf(tensor) !== undefined,
     complete: (unit: number) => this.#gradients.complete(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,
