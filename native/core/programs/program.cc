@@ -16,6 +16,7 @@
 #include "core/autograd/watched.h"
 #include "core/dispatch/describe.h"
 #include "core/error.h"
+#include "core/threads.h"
 
 namespace troupe {
 namespace {
@@ -81,6 +82,23 @@ at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
   throw CodedError("NATIVE_FAILED", "[program] expected " + instruction.name() +
                                         " to leave the gradients that it left when it was recorded, got others");
 }
+
+// The calling thread's operators run on it alone.
+class OnOneThread {
+ public:
+  explicit OnOneThread(bool sets) : sets_(sets && num_threads() > 1) {
+    if (sets_) set_openmp_threads(1);
+  }
+  ~OnOneThread() {
+    if (sets_) set_openmp_threads(before_);
+  }
+  OnOneThread(const OnOneThread&) = delete;
+  OnOneThread& operator=(const OnOneThread&) = delete;
+
+ private:
+  const int before_ = num_threads();
+  const bool sets_;
+};
 
 class Player {
  public:
@@ -215,6 +233,7 @@ class Player {
   Played& played_;
   const bool keeps_;
   Taking taking_;
+  const OnOneThread one_thread_{program_.on_one_thread};
   const c10::impl::LocalDispatchKeySet outer_ = c10::impl::tls_local_dispatch_key_set();
   const at::AutoGradMode no_graph_{false};
   const at::AutoDispatchBelowADInplaceOrView below_;
