@@ -5,6 +5,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -76,6 +77,20 @@ at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
   impl->set_storage_offset(base.storage_offset() + geometry.offset);
   impl->set_sizes_and_strides(geometry.sizes, geometry.strides);
   return view;
+}
+
+// A tensor that lies otherwise than a recorded one is laid out as that was: views know where its elements were.
+at::Tensor laid_as(const Geometry& geometry, const at::Tensor& tensor) {
+  bool same = true;
+  for (size_t i = 0; i < geometry.sizes.size(); i++) {
+    same = same && (geometry.sizes[i] == 1 || tensor.strides()[i] == geometry.strides[i]);
+  }
+  if (same) return tensor;
+  const at::AutoGradMode no_graph(false);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const at::Tensor laid = at::empty_strided(geometry.sizes, geometry.strides, tensor.options());
+  laid.copy_(tensor);
+  return laid;
 }
 
 [[noreturn]] void refuse_other(const Instruction& instruction) {
@@ -425,7 +440,7 @@ Tensors Program::forward(const Tensors& given, bool keep, Played& played) const 
 Tensors Program::backward(const Tensors& given, Played& played, const std::vector<GradientPlace>& places) const {
   place_gradients(places, played);
   for (size_t i = 0; i < given.size(); i++) {
-    if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = given[i];
+    if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = laid_as(geometries[gradient_slots[i]], given[i]);
   }
   Player(*this, played, true).play(backwards);
   Tensors made;
