@@ -79,7 +79,7 @@ export class FrozenModel<J = Job> implements ReadModel<J> {
       this.#step = step;
       const held = weights();
       await this.#own.take(held);
-      // Of the steps called before, some may have been refused since.
+      // A step or load called before may have been refused since.
       const { step: seen } = await held;
       if (this.#step === step) this.#step = seen;
       return { step: seen };
