@@ -312,7 +312,6 @@ export class Run {
           canEvaluate: plan.schedule.evaluation.length > 0,
           isSaved: plan.ranks.isSaved,
           isCopied: plan.schedule.saving.inMemoryEverySteps !== undefined,
-          firstStep: start.initial.step,
           emit,
           config,
           seed: start.seed,
