@@ -1,10 +1,11 @@
-import type { TroupeError } from "../../../errors/index.ts";
+import { errorTable, type TroupeError } from "../../../errors/index.ts";
 import type { LayoutSettings, OffloadSettings } from "../../../job/options/index.ts";
 import {
   type ActorInspection,
   type ActorSystem,
   type ChildSpec,
   type Failure,
+  firstCause,
   type SiblingRefs,
   type Supervisor,
   toFailure,
@@ -61,7 +62,8 @@ export class SupervisedRanks {
   }
 
   /**
-   * Starts the group; `feeder` makes arguments of each feeder. @param maxRestarts - the most within five minutes
+   * Starts the group, and starts it again where an actor of it dies as it starts; `feeder` makes arguments of each feeder.
+   * @param maxRestarts - the most within five minutes, and at the start
    * @throws the error of the first actor that cannot start
    */
   static async start(
@@ -71,14 +73,16 @@ export class SupervisedRanks {
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
     const generations = new Generations();
-    const supervisor = await system.supervise({
-      name: `${spread.prefix}ranks`,
-      strategy: "one_for_all",
-      restarts: maxRestarts,
-      children: membersOf(spread, feeder),
-      onRestart: ({ cause }) => generations.begin(cause),
-      onEscalate: (cause) => generations.giveUp(cause),
-    });
+    const supervisor = await startThroughDeaths(maxRestarts, () =>
+      system.supervise({
+        name: `${spread.prefix}ranks`,
+        strategy: "one_for_all",
+        restarts: maxRestarts,
+        children: membersOf(spread, feeder),
+        onRestart: ({ cause }) => generations.begin(cause),
+        onEscalate: (cause) => generations.giveUp(cause),
+      }),
+    );
     return new SupervisedRanks(system, supervisor, spread, generations);
   }
 
@@ -167,6 +171,20 @@ export class SupervisedRanks {
   abandon(cause: TroupeError): void {
     this.#generations.giveUp(toFailure(cause));
   }
+}
+
+/** @throws the first error: at once where it was thrown on purpose, since another start would repeat it */
+async function startThroughDeaths<T>(maxRestarts: number, start: () => Promise<T>): Promise<T> {
+  let first: unknown;
+  for (let numFailed = 1; ; numFailed++)
+    try {
+      return await start();
+    } catch (error) {
+      first ??= error;
+      const { code } = firstCause(toFailure(error));
+      const isDeath = code === undefined || !(code in errorTable) || code === "PROCESS_START_FAILED";
+      if (!isDeath || numFailed > maxRestarts) throw first;
+    }
 }
 
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
