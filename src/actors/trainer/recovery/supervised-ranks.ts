@@ -48,6 +48,8 @@ export class SupervisedRanks {
   readonly #supervisor: Supervisor;
   readonly #spread: RankSpread;
   readonly #generations: Generations;
+  /** When the next look is due for a standby to start. */
+  #lookAtMs = 0;
 
   private constructor(
     system: ActorSystem,
@@ -118,7 +120,10 @@ export class SupervisedRanks {
 
   /** Notes a step. Once the generation has run for a while, each step prepares one more warm standby. */
   madeStep(): void {
-    if (this.#generations.madeStep(performance.now()) >= CALM_MS) this.#prepareStandby();
+    const nowMs = performance.now();
+    if (this.#generations.madeStep(nowMs) < CALM_MS || nowMs < this.#lookAtMs) return;
+    // Where none is left to start: free memory is read from files.
+    if (!this.#prepareStandby()) this.#lookAtMs = nowMs + CALM_MS;
   }
 
   /** Notes that a generation has its state. @param isLive - whether a script makes the steps, which may wait for long between them */
