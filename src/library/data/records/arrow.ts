@@ -122,8 +122,14 @@ async function readBatch(file: RangedFile, begin: number, end: number): Promise<
   const bytes = await file.read(begin, end);
   return refusing(file.place, () => {
     const table = tableFromIPC(Buffer.concat([heads, bytes]));
+    const { schema, numRows } = table;
     const budget = { numValues: FREE_VALUES + VALUES_PER_BYTE * bytes.length };
-    return Array.from({ length: table.numRows }, (_, row) => plain(table.get(row), budget) as JsonRecord);
+    if (numRows > budget.numValues) throw new Error(`${numRows} rows`);
+    // By column: the package's own rows look up each field by its name.
+    const columns = schema.fields.map(({ name }, index) => [name, table.getChildAt(index)] as const);
+    return Array.from({ length: numRows }, (_, row) =>
+      Object.fromEntries(columns.map(([name, column]) => [name, plain(column?.get(row), budget)])),
+    );
   });
 }
 
