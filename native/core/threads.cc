@@ -2,6 +2,10 @@
 
 #include <ATen/Parallel.h>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 namespace troupe {
 
 void set_num_threads(int num_threads) {
@@ -12,5 +16,11 @@ void set_num_threads(int num_threads) {
 }
 
 int num_threads() { return at::get_num_threads(); }
+
+void set_openmp_threads([[maybe_unused]] int num_threads) {
+#ifdef _OPENMP
+  omp_set_num_threads(num_threads);
+#endif
+}
 
 }  // namespace troupe

@@ -7,4 +7,7 @@ namespace troupe {
 void set_num_threads(int num_threads);
 int num_threads();
 
+// Of OpenMP alone, where that is what libtorch computes by; takes some nanoseconds.
+void set_openmp_threads(int num_threads);
+
 }  // namespace troupe

@@ -82,3 +82,12 @@ test("a blocking sender out of credit waits for it, and sends what it tells at o
   while (noted.length < 1_000) noted = await echo.ask("noted", null, { deadlineMs });
   expect(noted).toEqual(Array.from({ length: 1_000 }, (_, index) => index));
 });
+
+test("lazy messages and questions leave in their order, with a wait or the end of the turn", async () => {
+  const { blocker, echo } = await pair();
+  const before = await blocker.ask("tellLazily", { to: echo, count: 3 }, { deadlineMs });
+  expect(before).toEqual([0, 1, 2]);
+  let noted = await echo.ask("noted", null, { deadlineMs });
+  while (noted.length < 4) noted = await echo.ask("noted", null, { deadlineMs });
+  expect(noted).toEqual([0, 1, 2, 3]);
+});

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/programs/program.h"
+#include "kernels/cpu/float32_tiles.h"
 
 namespace troupe {
 namespace {
@@ -255,6 +256,44 @@ void Program::plan_memory() {
   mark(forwards, seen);
 }
 
+// Another thread costs 10 to 50 us: that of waking it, and of its waiting for more. No operator here takes much longer, and none has
+// other bits by itself: libtorch alone sums numbers in pieces, one a thread, where only one is left.
+bool Program::is_small() const {
+  constexpr int64_t kMostElements = int64_t{1} << 18, kMostMultiplications = int64_t{1} << 24, kMostOfASum = 32768;
+  if (!device.is_cpu()) return false;
+  const auto is_within = [&](Slot slot) {
+    const Geometry& geometry = geometries[slot];
+    const bool is_narrow = geometry.dtype == at::kBFloat16 || geometry.dtype == at::kHalf;
+    return !is_narrow && numel_of(geometry) <= kMostElements;
+  };
+  const auto is_of_one = [&](const Instruction& instruction) {
+    bool within = true;
+    int64_t most = 0;
+    std::vector<const Geometry*> matrices;
+    each_read(instruction, [&](Slot slot) {
+      within = within && is_within(slot);
+      most = std::max(most, numel_of(geometries[slot]));
+      if (geometries[slot].sizes.size() >= 2) matrices.push_back(&geometries[slot]);
+    });
+    for (const Slot slot : instruction.results) within = within && (slot == kNoSlot || is_within(slot));
+    if (!within || instruction.kind == Instruction::Kind::view || instruction.kind == Instruction::Kind::chain) return within;
+    const bool sums_all = instruction.results.size() == 1 && instruction.results[0] != kNoSlot &&
+                          numel_of(geometries[instruction.results[0]]) == 1 && most >= kMostOfASum;
+    if (sums_all) return false;
+    const std::string name = instruction.name();
+    if (name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm") {
+      const Geometry &a = *matrices[matrices.size() - 2], &b = *matrices.back();
+      const int64_t rows = a.sizes[a.sizes.size() - 2], inner = a.sizes.back(), columns = b.sizes.back();
+      const int64_t batches = name == "aten::bmm" ? a.sizes[0] : 1;
+      return batches * rows * inner * columns <= kMostMultiplications && fits_tiles(rows, inner, columns);
+    }
+    // Attention multiplies each position by each other.
+    const bool attends = !matrices.empty() && matrices[0]->sizes.size() == 4;
+    return !attends || numel_of(*matrices[0]) * matrices[0]->sizes[2] <= kMostMultiplications;
+  };
+  return std::all_of(forwards.begin(), forwards.end(), is_of_one) && std::all_of(backwards.begin(), backwards.end(), is_of_one);
+}
+
 void Program::improve(bool fast) {
   fold_constants();
   if (fast && device.is_cpu()) fuse_products();
@@ -262,6 +301,7 @@ void Program::improve(bool fast) {
   if (device.is_cpu() || run_on_device != nullptr) join_elementwise();
   plan_memory();
   find_placed();
+  on_one_thread = is_small();
 }
 
 }  // namespace troupe

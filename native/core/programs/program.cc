@@ -5,6 +5,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "core/autograd/watched.h"
 #include "core/dispatch/describe.h"
 #include "core/error.h"
+#include "core/threads.h"
 
 namespace troupe {
 namespace {
@@ -77,10 +79,41 @@ at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
   return view;
 }
 
+// A tensor that lies otherwise than a recorded one is laid out as that was: views know where its elements were.
+at::Tensor laid_as(const Geometry& geometry, const at::Tensor& tensor) {
+  bool same = true;
+  for (size_t i = 0; i < geometry.sizes.size(); i++) {
+    same = same && (geometry.sizes[i] == 1 || tensor.strides()[i] == geometry.strides[i]);
+  }
+  if (same) return tensor;
+  const at::AutoGradMode no_graph(false);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const at::Tensor laid = at::empty_strided(geometry.sizes, geometry.strides, tensor.options());
+  laid.copy_(tensor);
+  return laid;
+}
+
 [[noreturn]] void refuse_other(const Instruction& instruction) {
   throw CodedError("NATIVE_FAILED", "[program] expected " + instruction.name() +
                                         " to leave the gradients that it left when it was recorded, got others");
 }
+
+// The calling thread's operators run on it alone.
+class OnOneThread {
+ public:
+  explicit OnOneThread(bool sets) : sets_(sets && num_threads() > 1) {
+    if (sets_) set_openmp_threads(1);
+  }
+  ~OnOneThread() {
+    if (sets_) set_openmp_threads(before_);
+  }
+  OnOneThread(const OnOneThread&) = delete;
+  OnOneThread& operator=(const OnOneThread&) = delete;
+
+ private:
+  const int before_ = num_threads();
+  const bool sets_;
+};
 
 class Player {
  public:
@@ -215,6 +248,7 @@ class Player {
   Played& played_;
   const bool keeps_;
   Taking taking_;
+  const OnOneThread one_thread_{program_.on_one_thread};
   const c10::impl::LocalDispatchKeySet outer_ = c10::impl::tls_local_dispatch_key_set();
   const at::AutoGradMode no_graph_{false};
   const at::AutoDispatchBelowADInplaceOrView below_;
@@ -406,7 +440,7 @@ Tensors Program::forward(const Tensors& given, bool keep, Played& played) const 
 Tensors Program::backward(const Tensors& given, Played& played, const std::vector<GradientPlace>& places) const {
   place_gradients(places, played);
   for (size_t i = 0; i < given.size(); i++) {
-    if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = given[i];
+    if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = laid_as(geometries[gradient_slots[i]], given[i]);
   }
   Player(*this, played, true).play(backwards);
   Tensors made;

@@ -158,6 +158,7 @@ class Program {
   std::vector<std::pair<Slot, at::Tensor>> constants;  // what no call changes; small
   std::vector<bool> written;                           // by slot: whether its memory is written in place
   RunChain run_on_device = nullptr;                    // chains of a device's tensors; null on the host
+  bool on_one_thread = false;                          // each operator is over before another thread has woken
 
   // Makes it cheaper, once it is sure; before its first call. `fast`: with other bits, where that is quicker.
   void improve(bool fast);
@@ -172,6 +173,7 @@ class Program {
   // Finds the last uses, once both halves are there.
   void plan_memory();
   void find_placed();
+  bool is_small() const;
 };
 
 }  // namespace troupe

@@ -204,11 +204,23 @@ at::Tensor readable(const at::Tensor& a) { return a.stride(-1) == 1 || a.stride(
 
 }  // namespace
 
-bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b) {
+// Whether tiles know the libraries' order of a sum if the product is small, and that oneDNN does not take it otherwise.
+static bool tiles_know(int64_t rows, int64_t inner, int64_t columns) {
   if (!chooses_float32_library() || isa() != Isa::avx512) return false;
+  return rows >= kMinSize && columns >= kMinSize && inner >= kMinInner && rows * inner <= kMaxRowElements;
+}
+
+static bool tiles_know_both_orders(int64_t rows, int64_t inner, int64_t columns) {
+  return inner <= kMaxTerms && rows * inner * columns <= kMaxMultiplications;
+}
+
+bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b) {
   const int64_t rows = a.size(-2), inner = a.size(-1), columns = b.size(-1);
-  if (rows < kMinSize || columns < kMinSize || inner < kMinInner || rows * inner > kMaxRowElements) return false;
-  return is_small(a, b) || (inner <= kMaxTerms && rows * inner * columns <= kMaxMultiplications);
+  return tiles_know(rows, inner, columns) && (is_small(a, b) || tiles_know_both_orders(rows, inner, columns));
+}
+
+bool fits_tiles(int64_t rows, int64_t inner, int64_t columns) {
+  return tiles_know(rows, inner, columns) && tiles_know_both_orders(rows, inner, columns);
 }
 
 void multiply_in_tiles_into(const at::Tensor& given, const at::Tensor& b, const at::Tensor& given_bias, const at::Tensor& out) {

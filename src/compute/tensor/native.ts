@@ -90,6 +90,7 @@ export interface Native {
   endBackward(recording: number): number | string | Error;
   programDifference(one: number, other: number): string;
   improveProgram(program: number, fast: boolean): void;
+  captureProgram(program: number): string;
   hasTileProducts(): boolean;
   /** Returns this thread's previous one. */
   setTileProducts(wanted: boolean): boolean;
@@ -130,6 +131,7 @@ export interface Native {
     group: string,
     checked: boolean,
     direct: boolean,
+    look: (() => void) | undefined,
   ): number;
   closeCommunicator(communicator: number): void;
   abortCommunicator(communicator: number, reason: string): void;

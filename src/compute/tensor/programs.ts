@@ -85,6 +85,16 @@ export function improveProgram(program: number, fast = false): void {
   native().improveProgram(program, fast);
 }
 
+/**
+ * From now on a device takes each half of a program's calls at once, as a graph that it captured: the same operators on memory of their
+ * own, so that bits stay. Arguments are copied to that memory, and results from it. The first call is issued singly.
+ * On the host nothing changes.
+ * @returns why calls are not captured; "" if they are
+ */
+export function captureProgram(program: number): string {
+  return native().captureProgram(program);
+}
+
 /** Whether this processor, with this libtorch, multiplies bfloat16 tiles, which fast programs are made of. */
 export function hasTileProducts(): boolean {
   return native().hasTileProducts();

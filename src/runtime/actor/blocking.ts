@@ -28,7 +28,7 @@ export class Blocking {
   request(to: Address, kind: string, message: unknown, options: AskOptions): Pending<unknown> {
     this.#refuseOnMain("request");
     const endpoint = this.#cell.endpoint;
-    endpoint.connections.sendAtOnce();
+    if (options.lazy !== true) endpoint.connections.sendAtOnce();
     const deadlineMs = endpoint.clock.now() + options.deadlineMs;
     const pending = new Pending<unknown>(to, kind, deadlineMs);
     endpoint.outbox.openAsk(to, kind, message, options, deadlineMs, pending);

@@ -10,6 +10,11 @@ import type { Codec } from "../transport/codec.ts";
 export interface TellOptions {
   /** Parts of the message that change owner instead of being copied. */
   readonly transfer?: readonly Transferable[];
+  /**
+   * Whether it may wait for this actor's next message to the same receiver, its next wait or the end of its turn: they leave together,
+   * and wake the receiver once. Default: false.
+   */
+  readonly lazy?: boolean;
 }
 
 /** Options of asking a question. */

@@ -53,9 +53,9 @@ export class Connections {
     this.#synchronous = false;
   }
 
-  /** Flushes this connection: at once while blocking, otherwise at the end of this turn. */
-  markDirty(connection: Connection): void {
-    if (this.#synchronous) {
+  /** Flushes this connection: at once while blocking unless `lazy`, otherwise at the end of this turn. */
+  markDirty(connection: Connection, lazy = false): void {
+    if (this.#synchronous && !lazy) {
       connection.flush();
       return;
     }

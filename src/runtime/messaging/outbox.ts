@@ -50,7 +50,8 @@ export class Outbox implements Sender {
   }
 
   tell(to: Address, kind: string, message: unknown, options?: TellOptions): boolean {
-    return this.#send(to, this.#message(to, RecordType.tell, 0, kind, 0, message, options));
+    const { lazy } = options ?? {};
+    return this.#send(to, this.#message(to, RecordType.tell, 0, kind, 0, message, options), lazy);
   }
 
   ask(to: Address, kind: string, message: unknown, options: AskOptions): Promise<unknown> {
@@ -72,7 +73,7 @@ export class Outbox implements Sender {
     checkDeadline(`ask ${describe(to)}.${kind}`, options.deadlineMs);
     const { asks } = this.#endpoint;
     const id = asks.enter({ target: to, kind, deadlineMs, allowedMs: options.deadlineMs, settle });
-    this.#send(to, this.#message(to, RecordType.ask, id, kind, deadlineMs, message, options));
+    this.#send(to, this.#message(to, RecordType.ask, id, kind, deadlineMs, message, options), options.lazy);
   }
 
   async ready(to: Address): Promise<void> {
@@ -132,7 +133,7 @@ export class Outbox implements Sender {
     return { type, lane, isEncoded, id, kind, deadlineMs, trace, body, transfer: options?.transfer };
   }
 
-  #send(to: Address, message: Outgoing): boolean {
+  #send(to: Address, message: Outgoing, lazy = false): boolean {
     const endpoint = this.#endpoint;
     const { connections } = endpoint;
     const connection = endpoint.connect(to);
@@ -141,7 +142,7 @@ export class Outbox implements Sender {
       return true;
     }
     const accepted = connection.send(message);
-    connections.markDirty(connection);
+    connections.markDirty(connection, lazy);
     if (accepted || !connections.synchronous || message.lane !== laneIndex.data) return accepted;
     return this.#blockForCredit(connection, message.kind);
   }

@@ -22,6 +22,8 @@ export type BlockerProtocol = {
   askInVain: { in: { on: ActorRef<EchoProtocol> }; out: never };
   /** Tells `count` notes while blocking, which makes it wait for credit itself. */
   tellMany: { in: { to: ActorRef<EchoProtocol>; count: number }; out: null };
+  /** Tells notes lazily while blocking, and answers with what is noted once it waits; the last one it leaves to the end of its turn. */
+  tellLazily: { in: { to: ActorRef<EchoProtocol>; count: number }; out: readonly number[] };
 };
 
 export default defineActor<BlockerProtocol>({
@@ -82,6 +84,14 @@ export default defineActor<BlockerProtocol>({
         },
         receiveNothing: () => context.receive(["add"], { deadlineMs: 5 }) as never,
         askInVain: ({ on }) => context.wait(context.request(on, "hold", null, { deadlineMs: 5 })) as never,
+        tellLazily({ to, count }) {
+          context.poll();
+          for (let value = 0; value < count; value++) to.tell("note", value, { lazy: true });
+          const noted = context.request(to, "noted", null, { deadlineMs: 5_000, lazy: true });
+          const answer = context.wait(noted);
+          to.tell("note", count, { lazy: true });
+          return answer;
+        },
         tellMany({ to, count }) {
           context.poll();
           for (let value = 0; value < count; value++) to.tell("note", value);

@@ -294,7 +294,8 @@ export class GrantedStep implements Disposable {
     const learningRates = model.rates.ofGroups(this.#updateIndex, this.#rates);
     const frozen = model.training.begun();
     const looks = { inspect, inspectUpdates, ledger, histograms };
-    shard.ref.tell("begin", { step, learningRates, ...looks, ...(frozen && { frozen }) });
+    // `scored` or a wait follows.
+    shard.ref.tell("begin", { step, learningRates, ...looks, ...(frozen && { frozen }) }, { lazy: true });
     this.#hasBegun = true;
     // Backward of a parameter that another rank does not train would wait for that rank.
     const { tp, pp, ep } = plan.layout.mesh;

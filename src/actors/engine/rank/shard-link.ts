@@ -4,6 +4,7 @@ import { moveRef, type Tensor } from "../../../compute/tensor/index.ts";
 import {
   type ActorContext,
   type ActorRef,
+  type AskOptions,
   type CollectiveLine,
   type Pending,
   systemClock,
@@ -35,6 +36,7 @@ export class ShardLink implements ShardPort<Gather> {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait" | "emit">;
   readonly ref: ActorRef<ShardProtocol>;
   readonly #options: ShardLinkOptions;
+  readonly #asking: AskOptions;
   #numGathers = 0;
   #numReductions = 0;
   #step = 0;
@@ -50,6 +52,7 @@ export class ShardLink implements ShardPort<Gather> {
     this.#context = context;
     this.ref = ref;
     this.#options = options;
+    this.#asking = { deadlineMs: options.deadlineMs, lazy: true };
   }
 
   /** Begins `step`, and its counts. */
@@ -75,7 +78,8 @@ export class ShardLink implements ShardPort<Gather> {
       step: this.#step,
       block,
       startedAtMs: systemClock.now(),
-      answer: this.#context.request(this.ref, "gather", { step: this.#step, block }, this.#options),
+      // A gather that runs ahead is followed by the wait for an earlier one.
+      answer: this.#context.request(this.ref, "gather", { step: this.#step, block }, this.#asking),
     };
   }
 

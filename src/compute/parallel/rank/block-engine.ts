@@ -93,6 +93,7 @@ export class BlockEngine<Ticket> {
     }
     const listener = {
       fast,
+      captures: process.env.TROUPE_DEVICE_GRAPHS === "1",
       recorded: (program: RecordedProgram) => void this.#recordedPrograms.push(program),
       unrecorded: (block: Unrecorded) => void this.#unrecorded.push(block),
     };
