@@ -26,6 +26,7 @@ export function timeFast(): void {
   );
   scope(timeFeedForward);
   scope(timeOutputLayer);
+  scope(timeLaterGradient);
 }
 
 function timeFeedForward(): void {
@@ -51,6 +52,17 @@ function timeOutputLayer(): void {
     const before = setTileProducts(mode === "fast");
     ops.troupe.linearCrossEntropy(hidden, weight, targets, -100);
     setTileProducts(before);
+  });
+}
+
+/** A weight's gradient, added to those of earlier micro-batches. */
+function timeLaterGradient(): void {
+  const upstream = drawn([rows, inner], 0).t();
+  const x = drawn([rows, width], 1);
+  const sum = zeros([inner, width]);
+  compare(`weight's gradient on those before, ${inner} × ${rows} × ${width}`, (mode) => {
+    if (mode === "fast") ops.troupe.addProduct_(sum, upstream, x);
+    else ops.add_(sum, upstream.mm(x));
   });
 }
 

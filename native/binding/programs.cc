@@ -253,9 +253,7 @@ Napi::Value PlayBackward(const Napi::CallbackInfo& info) {
     places[i].gradient = static_cast<size_t>(numbers[2 * i]);
     places[i].begin = numbers[2 * i + 1];
   }
-  // Places are on the host, where nothing is captured.
-  give_all(info.Env(),
-           call.captured ? call.captured->backward(gradients) : call.program->backward(gradients, call.played, places));
+  give_all(info.Env(), call.captured ? call.captured->backward(gradients) : call.program->backward(gradients, call.played, places));
   return info.Env().Undefined();
 }
 

@@ -140,7 +140,7 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       }
     });
 
-    it("gather gradients into a flat buffer, and add up ranks in their order, to the bit", () => {
+    it("gather gradients into a flat buffer, and add up ranks in their order, to the bit; add products", () => {
       for (const target of floatTypes) {
         const parts = [
           normal([3, 5], 1, { dtype }),
@@ -162,6 +162,21 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
         const flat = normal([70], 9, { dtype: target });
         for (const accumulate of [true, false])
           compare({ inputs: [flat, ...parts], run: gather(accumulate), forward: "bits" });
+      }
+      if (dtype !== "float32") {
+        // The product is rounded where the kernels run on the host.
+        const matrices = [
+          normal([33, 17], 1),
+          normal([33, 40], 2, { dtype }),
+          normal([40, 17], 3, { dtype }),
+        ];
+        const add = (...given: Tensor[]) => {
+          const [sum, a, b] = given as [Tensor, Tensor, Tensor];
+          const added = sum.mul(1);
+          troupe.addProduct_(added, a, b);
+          return added;
+        };
+        compare({ inputs: matrices, run: add, forward: 2 * roundingError[dtype] });
       }
       const sources = [1, 2, 3].map((stream) => normal([1000], stream, { dtype, std: 10 ** stream }));
       const reduce = (...given: Tensor[]) => {

@@ -149,6 +149,25 @@ describe("products with what follows them", () => {
     }
   });
 
+  it.each(cases)("add weights' gradients to those before, unrounded: $rows x $inner x $columns", (of) => {
+    scope(() => {
+      const leaves = inputsOf(of).map(exact);
+      const upstream = normal([of.rows, of.inner], 9, { dtype: "bfloat16" }).to("float64");
+      const expected = gradientsOf([feedForward(leaves, of, stream)], leaves, [upstream]);
+      const numel = of.inner * of.columns;
+      const flat = normal([2 * numel], 12);
+      const places = [1, 3].map((gradient, index) => ({ gradient, flat, begin: index * numel }));
+      const before = flat.clone();
+      const { results } = played(of, true, places);
+      for (const { gradient, begin } of places) {
+        const added = flat.narrow(0, begin, numel).sub(before.narrow(0, begin, numel));
+        const wanted = (expected[gradient] as Tensor).reshape([-1]);
+        expectNear(added, wanted, 2 ** -7);
+        expect(results[1 + gradient]?.dtype).toBe("float32");
+      }
+    });
+  });
+
   it("are left alone where bits are to stay", () => {
     for (const of of cases) expect(scope(() => played(of, false).lines)).not.toContain("product");
   });

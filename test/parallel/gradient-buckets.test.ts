@@ -79,6 +79,38 @@ describe("GradientBuckets", () => {
     sum.dispose();
   });
 
+  it("gradients that were added to those of earlier micro-batches are not added again", () => {
+    scope(() => {
+      const buckets = new GradientBuckets([layout], "bfloat16", true);
+      const of = (values: readonly number[]) => tensor(values, { dtype: "bfloat16" });
+      const b = [0.5, 0.25, -2];
+      expect(buckets.open(0, true)?.dtype).toBe("bfloat16");
+      buckets.contribute(0, [a, b, c].map(of));
+      buckets.endMicroBatch(0);
+      // Another call of the block follows: its gradients are summed first.
+      expect(buckets.open(0, false)?.dtype).toBe("bfloat16");
+      buckets.contribute(0, [a, b, c].map(of));
+      expect(buckets.open(0, true)).toBeUndefined();
+      buckets.endMicroBatch(0);
+      const sum = buckets.open(0, true) as Tensor;
+      expect(sum.dtype).toBe("float32");
+      const placed = sum.narrow(0, layout.parameters[1]?.offset ?? 0, 3);
+      placed.add_(of(b));
+      buckets.contribute(0, [of(a), placed, null]);
+      buckets.endMicroBatch(0);
+      const made = buckets.take(0);
+      const wanted = [
+        a.map((value) => 3 * value + 0),
+        b.map((value) => 3 * value),
+        c.map((value) => 2 * value),
+      ];
+      layout.parameters.forEach(({ offset }, index) => {
+        expect(numbers(made.narrow(0, offset, 3))).toEqual(wanted[index]);
+      });
+      made.dispose();
+    });
+  });
+
   it.each(["float32", "bfloat16"] as const)(
     "rows of a table give the bits of a dense gradient, %s",
     (dtype) => {

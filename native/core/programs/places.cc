@@ -1,4 +1,8 @@
-// Gradients of weights that are products, written where their block collects gradients: nothing copies them afterwards.
+// Gradients of weights that are products, written where their block collects gradients, or added there to those of earlier micro-batches:
+// nothing copies them afterwards.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/mm.h>
+
 #include <algorithm>
 
 #include "core/programs/program.h"
@@ -21,10 +25,12 @@ at::Tensor Played::place_of(Slot slot) const {
 
 void Program::find_placed() {
   placed.assign(gradients.size(), kNoSlot);
-  if (!device.is_cpu()) return;
+  added.assign(gradients.size(), false);
+  const std::vector<int32_t> readers = count_readers();
   for (size_t i = 0; i < gradients.size(); i++) {
     Slot slot = gradients[i];
     if (slot == kNoSlot) continue;
+    bool is_alone = readers[slot] == 1;
     for (auto instruction = backwards.rbegin(); instruction != backwards.rend(); ++instruction) {
       if (instruction->results.empty() || instruction->results[0] != slot) continue;
       const Geometry& geometry = geometries[slot];
@@ -33,10 +39,12 @@ void Program::find_placed() {
         const Slot base = instruction->operands[0].slots[0];
         if (instruction->geometry.offset != 0 || numel_of(geometries[base]) != numel_of(geometry)) break;
         slot = base;
+        is_alone = is_alone && readers[base] == 1;
         continue;
       }
       const bool is_taken = std::find(placed.begin(), placed.end(), slot) != placed.end();
       if (is_product(*instruction) && !is_taken) placed[i] = slot;
+      added[i] = placed[i] != kNoSlot && is_alone && instruction->kind == Instruction::Kind::atomic;
       break;
     }
   }
@@ -45,10 +53,25 @@ void Program::find_placed() {
 void Program::place_gradients(const std::vector<GradientPlace>& given, Played& played) const {
   for (const GradientPlace& place : given) {
     const Slot slot = place.gradient < placed.size() ? placed[place.gradient] : kNoSlot;
-    if (slot == kNoSlot || place.flat.scalar_type() != geometries[slot].dtype) continue;
+    if (slot == kNoSlot) continue;
     const Geometry& geometry = geometries[slot];
+    const at::ScalarType dtype = place.flat.scalar_type();
+    // Which product a device's library takes depends on where its result lies; bits of a sum are others anyway.
+    const bool fits = dtype == geometry.dtype ? device.is_cpu() : dtype == at::kFloat && added[place.gradient];
+    if (!fits) continue;
     played.places.emplace_back(slot, place.flat.narrow(0, place.begin, numel_of(geometry)).view(geometry.sizes));
   }
+}
+
+void multiply_into(at::Tensor place, const at::Tensor& a, const at::Tensor& b) {
+  if (place.scalar_type() == a.scalar_type()) {
+    at::mm_out(place, a, b);
+    return;
+  }
+  static const auto add = c10::Dispatcher::singleton()
+                              .findSchemaOrThrow("troupe::add_product_", "")
+                              .typed<void(at::Tensor, const at::Tensor&, const at::Tensor&)>();
+  add.call(place, a, b);
 }
 
 }  // namespace troupe

@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -72,7 +71,7 @@ class Casting {
 
 at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
   at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
-      c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), c10::scalarTypeToTypeMeta(geometry.dtype));
+      c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(), base.dtype());
   c10::TensorImpl* const impl = view.unsafeGetTensorImpl();
   impl->set_storage_offset(base.storage_offset() + geometry.offset);
   impl->set_sizes_and_strides(geometry.sizes, geometry.strides);
@@ -138,7 +137,7 @@ class Player {
       case Instruction::Kind::chain: return chain(instruction);
       case Instruction::Kind::product: return play_product(program_, instruction, played_, keeps_);
       case Instruction::Kind::atomic: {
-        if (const at::Tensor place = place_of(instruction); place.defined()) return multiply_into(place, instruction);
+        if (const at::Tensor place = place_of(instruction); place.defined()) return multiply(place, instruction);
         push(instruction);
         instruction.op->callBoxed(stack_);
         break;
@@ -164,8 +163,8 @@ class Player {
     return played_.places.empty() || instruction.results.empty() ? at::Tensor() : played_.place_of(instruction.results[0]);
   }
 
-  void multiply_into(at::Tensor place, const Instruction& instruction) {
-    at::mm_out(place, at(instruction.operands[0].slots[0]), at(instruction.operands[1].slots[0]));
+  void multiply(at::Tensor place, const Instruction& instruction) {
+    multiply_into(place, at(instruction.operands[0].slots[0]), at(instruction.operands[1].slots[0]));
     played_.slots[instruction.results[0]] = std::move(place);
   }
 

@@ -112,7 +112,11 @@ struct Played {
   at::Tensor place_of(Slot slot) const;
 };
 
-// Memory for the gradient with this index: from an element of a flat tensor on.
+// Writes a @ b to a place, or adds it to one of float32.
+void multiply_into(at::Tensor place, const at::Tensor& a, const at::Tensor& b);
+
+// Memory for the gradient with this index: from an element of a flat tensor on. If that is float32 and the gradient is not, it has a sum,
+// to which the gradient is added.
 struct GradientPlace {
   size_t gradient;
   at::Tensor flat;
@@ -153,6 +157,7 @@ class Program {
   std::vector<Slot> gradients;       // of what backward was asked for
   std::vector<bool> lasts;           // by slot: whether backward reads it
   std::vector<Slot> placed;          // by gradient: the product that may be written elsewhere; kNoSlot for none
+  std::vector<bool> added;           // by gradient: whether that product may be added to what is there
 
   std::vector<std::pair<Slot, at::Tensor>> literals;   // made of numbers of the caller's; small
   std::vector<std::pair<Slot, at::Tensor>> constants;  // what no call changes; small

@@ -17,6 +17,9 @@ bool has_tile_products();
 // Whether a product [M,K] x [K,N] is large enough to gain.
 bool gains_by_tiles(int64_t rows, int64_t inner, int64_t columns);
 
+// Whether tiles can multiply a [M,K] and b [K,N], and gain by it.
+bool has_tiles_for(const at::Tensor& a, const at::Tensor& b);
+
 // Whether the calling thread's products of bfloat16 matrices go over tiles where they can. Returns what it was before.
 bool set_tile_products(bool wanted);
 bool wants_tile_products();
@@ -48,6 +51,9 @@ struct TileEpilogue {
 // out = a @ b with its epilogue, rounded once: a [M,K], b [K,N], out [M,N] bfloat16 without gaps, in any shape. Every sum's order is
 // given by the shapes alone, so bits do not depend on the number of threads.
 void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue = {});
+
+// sum += a @ b: as above, sum [M,N] float32 without gaps.
+void add_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum);
 
 // The backward that bias and GELU leave, of what they save: their input, and the bias.
 Backward bias_gelu_backward_of(bool is_tanh);

@@ -100,7 +100,7 @@ void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::I
       add_rows(flat, offsets[i], *gradient);
       continue;
     }
-    if (!accumulate && lies_in_place(flat, offsets[i], *gradient)) continue;
+    if (lies_in_place(flat, offsets[i], *gradient)) continue;
     if (has_float_type(flat) && has_float_type(*gradient)) {
       pieces.emplace_back(offsets[i], *gradient);
       continue;

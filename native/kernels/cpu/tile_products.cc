@@ -129,8 +129,16 @@ const uint16_t* bits(const Narrow* numbers) { return reinterpret_cast<const uint
 
 class TileProduct {
  public:
+  // `out`: bfloat16, written; or float32, added to, without an epilogue.
   TileProduct(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue)
-      : a_(a), b_(b), epilogue_(epilogue), out_(out.mutable_data_ptr<Narrow>()), rows_(a.size(0)), inner_(a.size(1)), columns_(b.size(1)) {
+      : a_(a),
+        b_(b),
+        epilogue_(epilogue),
+        out_(out.scalar_type() == at::kBFloat16 ? out.mutable_data_ptr<Narrow>() : nullptr),
+        added_(out_ == nullptr ? out.mutable_data_ptr<float>() : nullptr),
+        rows_(a.size(0)),
+        inner_(a.size(1)),
+        columns_(b.size(1)) {
     if (epilogue.bias.defined()) bias_ = epilogue.bias.to(at::kFloat).contiguous();
     if (epilogue.dropout) {
       const TileDropout& dropout = *epilogue.dropout;
@@ -187,6 +195,12 @@ class TileProduct {
 
   void end(float* tile, int64_t row, int64_t panel) const {
     const int64_t column = panel * kTileColumns, at = row * columns_ + column;
+    if (added_ != nullptr) {
+      for (int64_t i = 0; i < std::min(kTileRows, rows_ - row); i++) {
+        add_range(added_ + at + i * columns_, tile + i * kTileColumns, columns_at(panel), true);
+      }
+      return;
+    }
     const auto place = [at](const at::Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<Narrow>() + at : nullptr; };
     TileEnds ends{out_ + at,
                         const_cast<Narrow*>(place(epilogue_.product)),
@@ -305,6 +319,7 @@ class TileProduct {
   const Laid b_;
   const TileEpilogue& epilogue_;
   Narrow* const out_;
+  float* const added_;
   const int64_t rows_, inner_, columns_;
   at::Tensor bias_;  // float32
   std::optional<DropoutMask> dropout_;
@@ -333,12 +348,16 @@ bool wants_tile_products() { return wants_tiles; }
 
 bool set_tile_products(bool wanted) { return std::exchange(wants_tiles, wanted && has_tile_products()); }
 
-bool multiplies_tiles(const at::Tensor& a, const at::Tensor& b) {
-  return wants_tiles && is_laid(a) && is_laid(b) && a.size(1) == b.size(0) && gains_by_tiles(a.size(0), a.size(1), b.size(1));
+bool has_tiles_for(const at::Tensor& a, const at::Tensor& b) {
+  return has_tile_products() && is_laid(a) && is_laid(b) && a.size(1) == b.size(0) && gains_by_tiles(a.size(0), a.size(1), b.size(1));
 }
+
+bool multiplies_tiles(const at::Tensor& a, const at::Tensor& b) { return wants_tiles && has_tiles_for(a, b); }
 
 void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue) {
   TileProduct(a, b, out, epilogue).run();
 }
+
+void add_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum) { TileProduct(a, b, sum, {}).run(); }
 
 }  // namespace troupe

@@ -360,6 +360,7 @@ export const schemas: readonly string[] = [
   "troupe::observe(Tensor x, int id) -> Tensor",
   "troupe::observed(int id) -> Tensor[]",
   "troupe::collect_gradients_(Tensor(a!) flat, Tensor?[] gradients, int[] offsets, bool accumulate) -> ()",
+  "troupe::add_product_(Tensor(a!) sum, Tensor a, Tensor b) -> ()",
   "troupe::philox_uniform_(Tensor(a!) self, float low, float high, int seed, int stream, int offset) -> Tensor(a!)",
   "troupe::philox_normal_(Tensor(a!) self, float mean, float std, int seed, int stream, int offset) -> Tensor(a!)",
   "troupe::dropout(Tensor x, float p, int seed, int stream, int offset, int run, int stride) -> Tensor",

@@ -338,6 +338,18 @@ export function collectGradients_(flat: Tensor, gradients: readonly (Tensor | un
 }
 
 /**
+ * sum += a @ b, for a float32 sum and factors of bfloat16 or float16: the product is added in float32, unrounded where the processor or the GPU can.
+ *
+ * `troupe::add_product_(Tensor(a!) sum, Tensor a, Tensor b) -> ()`
+ */
+export function addProduct_(sum: Tensor, a: Tensor, b: Tensor): void {
+  frame[0] = handleOf(sum, "addProduct_", "sum");
+  frame[1] = handleOf(a, "addProduct_", "a");
+  frame[2] = handleOf(b, "addProduct_", "b");
+  call(358);
+}
+
+/**
  * Uniform in [low, high); element i depends on (seed, stream, offset + i) alone (Salmon et al. 2011).
  *
  * `troupe::philox_uniform_(Tensor(a!) self, float low, float high, int seed, int stream, int offset) -> Tensor(a!)`
@@ -349,7 +361,7 @@ export function philoxUniform_(self: Tensor, low: number, high: number, seed: nu
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(358);
+  call(359);
   return self;
 }
 
@@ -365,7 +377,7 @@ export function philoxNormal_(self: Tensor, mean: number, std: number, seed: num
   frame[3] = seed;
   frame[4] = stream;
   frame[5] = offset;
-  call(359);
+  call(360);
   return self;
 }
 
@@ -382,7 +394,7 @@ export function dropout(x: Tensor, p: number, seed: number, stream: number, offs
   frame[4] = offset;
   frame[5] = run;
   frame[6] = stride;
-  return adopt(call(360));
+  return adopt(call(361));
 }
 
 /**
@@ -396,7 +408,7 @@ export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor | undefined, e
   frame[2] = bias === undefined ? 0 : 1;
   frame[3] = bias === undefined ? 0 : handleOf(bias, "layerNorm", "bias");
   frame[4] = eps;
-  return adopt(call(361));
+  return adopt(call(362));
 }
 
 /**
@@ -411,7 +423,7 @@ export function addLayerNorm(x: Tensor, residual: Tensor, weight: Tensor, bias: 
   frame[3] = bias === undefined ? 0 : 1;
   frame[4] = bias === undefined ? 0 : handleOf(bias, "addLayerNorm", "bias");
   frame[5] = eps;
-  call(362);
+  call(363);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -424,7 +436,7 @@ export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
   frame[0] = handleOf(x, "rmsNorm", "x");
   frame[1] = handleOf(weight, "rmsNorm", "weight");
   frame[2] = eps;
-  return adopt(call(363));
+  return adopt(call(364));
 }
 
 /**
@@ -437,7 +449,7 @@ export function addRmsNorm(x: Tensor, residual: Tensor, weight: Tensor, eps: num
   frame[1] = handleOf(residual, "addRmsNorm", "residual");
   frame[2] = handleOf(weight, "addRmsNorm", "weight");
   frame[3] = eps;
-  call(364);
+  call(365);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -450,7 +462,7 @@ export function rotary(x: Tensor, cosines: Tensor, sines: Tensor): Tensor {
   frame[0] = handleOf(x, "rotary", "x");
   frame[1] = handleOf(cosines, "rotary", "cosines");
   frame[2] = handleOf(sines, "rotary", "sines");
-  return adopt(call(365));
+  return adopt(call(366));
 }
 
 /**
@@ -461,7 +473,7 @@ export function rotary(x: Tensor, cosines: Tensor, sines: Tensor): Tensor {
 export function swiglu(gate: Tensor, up: Tensor): Tensor {
   frame[0] = handleOf(gate, "swiglu", "gate");
   frame[1] = handleOf(up, "swiglu", "up");
-  return adopt(call(366));
+  return adopt(call(367));
 }
 
 /**
@@ -473,7 +485,7 @@ export function biasGelu(x: Tensor, bias: Tensor, approximate = "tanh"): Tensor 
   frame[0] = handleOf(x, "biasGelu", "x");
   frame[1] = handleOf(bias, "biasGelu", "bias");
   frame[2] = intern(approximate);
-  return adopt(call(367));
+  return adopt(call(368));
 }
 
 /**
@@ -487,7 +499,7 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, causal: boolean, scal
   frame[2] = handleOf(v, "attention", "v");
   frame[3] = causal ? 1 : 0;
   frame[4] = scale;
-  return adopt(call(368));
+  return adopt(call(369));
 }
 
 /**
@@ -506,7 +518,7 @@ export function maskedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | 
   frame[7] = causal ? 1 : 0;
   frame[8] = window;
   frame[9] = scale;
-  return adopt(call(369));
+  return adopt(call(370));
 }
 
 /**
@@ -531,7 +543,7 @@ export function droppedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
   frame[13] = offset;
   frame[14] = run;
   frame[15] = stride;
-  return adopt(call(370));
+  return adopt(call(371));
 }
 
 /**
@@ -550,7 +562,7 @@ export function pagedAttention_(q: Tensor, k: Tensor, v: Tensor, keys: readonly 
   frame[next + 2] = handleOf(positions, "pagedAttention_", "positions");
   frame[next + 3] = window;
   frame[next + 4] = scale;
-  return adopt(call(371));
+  return adopt(call(372));
 }
 
 /**
@@ -564,7 +576,7 @@ export function drawTokens(logits: Tensor, uniforms: Tensor, temperature: number
   frame[2] = temperature;
   frame[3] = topK;
   frame[4] = topP;
-  return adopt(call(372));
+  return adopt(call(373));
 }
 
 /**
@@ -576,7 +588,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, ignoreIndex: numbe
   frame[0] = handleOf(logits, "crossEntropy", "logits");
   frame[1] = handleOf(targets, "crossEntropy", "targets");
   frame[2] = ignoreIndex;
-  return adopt(call(373));
+  return adopt(call(374));
 }
 
 /**
@@ -589,7 +601,7 @@ export function linearCrossEntropy(hidden: Tensor, weight: Tensor, targets: Tens
   frame[1] = handleOf(weight, "linearCrossEntropy", "weight");
   frame[2] = handleOf(targets, "linearCrossEntropy", "targets");
   frame[3] = ignoreIndex;
-  return adopt(call(374));
+  return adopt(call(375));
 }
 
 /**
@@ -605,7 +617,7 @@ export function vocabularyStatistics(logits: Tensor, targets: Tensor, firstClass
   frame[4] = ignoreIndex;
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : handleOf(weights, "vocabularyStatistics", "weights");
-  return adopt(call(375));
+  return adopt(call(376));
 }
 
 /**
@@ -621,7 +633,7 @@ export function vocabularyGradient_(logits: Tensor, logsumexp: Tensor, targets: 
   frame[4] = handleOf(coefficients, "vocabularyGradient_", "coefficients");
   frame[5] = weights === undefined ? 0 : 1;
   frame[6] = weights === undefined ? 0 : handleOf(weights, "vocabularyGradient_", "weights");
-  call(376);
+  call(377);
 }
 
 /**
@@ -634,7 +646,7 @@ export function attachGradients(value: Tensor, inputs: readonly Tensor[], gradie
   let next = putTensors(1, inputs, "attachGradients", "inputs");
   next = putTensors(next, gradients, "attachGradients", "gradients");
   frame[next] = factor;
-  return adopt(call(377));
+  return adopt(call(378));
 }
 
 /**
@@ -648,7 +660,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
   frame[2] = seed;
   frame[3] = stream;
   frame[4] = offset;
-  call(378);
+  call(379);
 }
 
 /**
@@ -658,7 +670,7 @@ export function roundStochastic_(out: Tensor, values: Tensor, seed: number, stre
  */
 export function allFinite(tensors: readonly Tensor[]): boolean {
   putTensors(0, tensors, "allFinite", "tensors");
-  return call(379) !== 0;
+  return call(380) !== 0;
 }
 
 /**
@@ -670,7 +682,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
   frame[0] = handleOf(tokens, "tokenWindows", "tokens");
   const next = putNumbers(1, starts, "tokenWindows", "starts");
   frame[next] = length;
-  call(380);
+  call(381);
   return [adoptAt(0), adoptAt(1)];
 }
 
@@ -682,7 +694,7 @@ export function tokenWindows(tokens: Tensor, starts: readonly number[], length: 
 export function copyToGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = handleOf(x, "copyToGroup", "x");
   frame[1] = communicator;
-  return adopt(call(381));
+  return adopt(call(382));
 }
 
 /**
@@ -693,7 +705,7 @@ export function copyToGroup(x: Tensor, communicator: number): Tensor {
 export function reduceFromGroup(x: Tensor, communicator: number): Tensor {
   frame[0] = handleOf(x, "reduceFromGroup", "x");
   frame[1] = communicator;
-  return adopt(call(382));
+  return adopt(call(383));
 }
 
 /**
@@ -705,7 +717,7 @@ export function gatherFromGroup(x: Tensor, communicator: number, dim: number): T
   frame[0] = handleOf(x, "gatherFromGroup", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(383));
+  return adopt(call(384));
 }
 
 /**
@@ -717,7 +729,7 @@ export function scatterToGroup(x: Tensor, communicator: number, dim: number): Te
   frame[0] = handleOf(x, "scatterToGroup", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(384));
+  return adopt(call(385));
 }
 
 /**
@@ -729,7 +741,7 @@ export function gatherSequence(x: Tensor, communicator: number, dim: number): Te
   frame[0] = handleOf(x, "gatherSequence", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(385));
+  return adopt(call(386));
 }
 
 /**
@@ -741,7 +753,7 @@ export function reduceScatterSequence(x: Tensor, communicator: number, dim: numb
   frame[0] = handleOf(x, "reduceScatterSequence", "x");
   frame[1] = communicator;
   frame[2] = dim;
-  return adopt(call(386));
+  return adopt(call(387));
 }
 
 /**
@@ -756,7 +768,7 @@ export function gatherMatmul(x: Tensor, weight: Tensor, outputsFirst: boolean, c
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(387));
+  return adopt(call(388));
 }
 
 /**
@@ -771,7 +783,7 @@ export function matmulReduceScatter(x: Tensor, weight: Tensor, outputsFirst: boo
   frame[3] = communicator;
   frame[4] = dim;
   frame[5] = chunks;
-  return adopt(call(388));
+  return adopt(call(389));
 }
 
 /**
@@ -783,7 +795,7 @@ export function groupAllReduce(x: Tensor, communicator: number, reduction: numbe
   frame[0] = handleOf(x, "groupAllReduce", "x");
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(389));
+  return adopt(call(390));
 }
 
 /**
@@ -795,7 +807,7 @@ export function groupReduceScatter(x: Tensor, communicator: number, reduction: n
   frame[0] = handleOf(x, "groupReduceScatter", "x");
   frame[1] = communicator;
   frame[2] = reduction;
-  return adopt(call(390));
+  return adopt(call(391));
 }
 
 /**
@@ -807,7 +819,7 @@ export function groupBroadcast(x: Tensor, communicator: number, root: number): T
   frame[0] = handleOf(x, "groupBroadcast", "x");
   frame[1] = communicator;
   frame[2] = root;
-  return adopt(call(391));
+  return adopt(call(392));
 }
 
 /**
@@ -820,7 +832,7 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
   frame[1] = communicator;
   const next = putNumbers(2, outputSplits, "groupAllToAll", "outputSplits");
   putNumbers(next, inputSplits, "groupAllToAll", "inputSplits");
-  return adopt(call(392));
+  return adopt(call(393));
 }
 
 /**
@@ -830,7 +842,7 @@ export function groupAllToAll(x: Tensor, communicator: number, outputSplits: rea
  */
 export function quantizeQ80(values: Tensor): Tensor {
   frame[0] = handleOf(values, "quantizeQ80", "values");
-  return adopt(call(393));
+  return adopt(call(394));
 }
 
 /**
@@ -840,5 +852,5 @@ export function quantizeQ80(values: Tensor): Tensor {
  */
 export function quantizeQ4K(values: Tensor): Tensor {
   frame[0] = handleOf(values, "quantizeQ4K", "values");
-  return adopt(call(394));
+  return adopt(call(395));
 }

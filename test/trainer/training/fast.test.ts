@@ -38,6 +38,7 @@ describe("with fast programs", () => {
   it.each<[string, RuntimeOptions, object]>([
     ["recomputed blocks, with dropout", { recompute: true }, { dropout: 0.1 }],
     ["autocast", { precision: "amp-bf16" }, {}],
+    ["three micro-batches", {}, { accumulation: 3, batch: 12 }],
   ])("a run has the same losses with any number of threads: %s", async (_, more, settings) => {
     const of = (threadsPerRank: number) =>
       runTiny(

@@ -79,7 +79,8 @@ export class BlockEngine<Ticket> {
     this.#gathers = new BlockGathers(plan, port, options);
     this.#programs = this.#openPrograms(options);
     this.#blocks = new WrappedBlocks(plan, this.#gathers, { ...options, programs: this.#programs });
-    this.#gradients = new UnitGradients(plan, options.dtype, (block, gradient) =>
+    const { dtype, programs = false, fast = false } = options;
+    this.#gradients = new UnitGradients(plan, { dtype, adds: programs && fast }, (block, gradient) =>
       port.reduce(block, gradient),
     );
     this.#writes = new BufferWrites(plan, (block, writes) => port.reduce(block, writes));
@@ -282,8 +283,8 @@ export class BlockEngine<Ticket> {
     release: (unit: number) => this.#gathers.release(unit),
     contribute: (_: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) =>
       this.#gradients.contribute(leaves, gradients, this.#gathers.parameters.placeOf),
-    placesOf: (leaves: readonly Tensor[]) =>
-      this.#gradients.placesOf(leaves, this.#gathers.parameters.placeOf),
+    placesOf: (leaves: readonly Tensor[], isLast: boolean) =>
+      this.#gradients.placesOf(leaves, this.#gathers.parameters.placeOf, isLast),
     isParameter: (tensor: Tensor) => this.#gathers.parameters.placeOf(tensor) !== undefined,
     complete: (unit: number) => this.#gradients.complete(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,

@@ -20,11 +20,18 @@ export class GradientBuckets {
   /** Buffers of the present micro-batch with nothing in them but gradients that were computed there. */
   readonly #opened = new Map<number, Tensor>();
   readonly #sums = new Map<number, Tensor>();
+  /** Blocks whose gradients of the present micro-batch are added to the sum one by one. */
+  readonly #added = new Set<number>();
+  readonly #adds: boolean;
 
-  /** @param dtype - of the gradients that autograd makes */
-  constructor(layouts: readonly FlatBlock[], dtype: DType) {
+  /**
+   * @param dtype - of the gradients that autograd makes
+   * @param adds - whether gradients of low precision may be added to earlier micro-batches' unrounded. Default: false.
+   */
+  constructor(layouts: readonly FlatBlock[], dtype: DType, adds = false) {
     this.#layouts = layouts;
     this.#dtype = dtype;
+    this.#adds = adds && dtype !== "float32";
   }
 
   /** Adds gradients in the order of the block's parameters to the present micro-batch's; `null` counts as zero. */
@@ -46,11 +53,16 @@ export class GradientBuckets {
   }
 
   /**
+   * @param isLast - whether no more gradients follow in the micro-batch
    * @returns the buffer for a block's first gradients of the micro-batch: those that lie in their places there are not copied;
-   * undefined once it has some
+   * the sum of earlier micro-batches in float32, if the gradient may be added to it; undefined once it has some
    */
-  open(block: number): Tensor | undefined {
+  open(block: number, isLast = false): Tensor | undefined {
     if (this.#micro.has(block) || this.#waiting.has(block)) return undefined;
+    if (this.#adds && isLast && this.#sums.has(block)) {
+      this.#added.add(block);
+      return this.#wideSum(block);
+    }
     const flat = this.#opened.get(block) ?? this.#empty(block);
     this.#opened.set(block, flat);
     return flat;
@@ -58,19 +70,26 @@ export class GradientBuckets {
 
   endMicroBatch(block: number): void {
     this.#collectWaiting(block);
+    this.#added.delete(block);
     const micro = this.#micro.get(block);
     if (micro === undefined) return;
     this.#micro.delete(block);
-    const sum = this.#sums.get(block);
-    if (sum === undefined) {
+    if (!this.#sums.has(block)) {
       this.#sums.set(block, micro);
       return;
     }
-    const wide = sum.dtype === "float32" ? sum : tagMemory("gradients", () => hold(() => sum.to("float32")));
-    if (wide !== sum) sum.dispose();
-    ops.add_(wide, micro);
+    ops.add_(this.#wideSum(block), micro);
     micro.dispose();
+  }
+
+  /** The sum of a block's earlier micro-batches, from now on in float32. */
+  #wideSum(block: number): Tensor {
+    const sum = this.#sums.get(block) as Tensor;
+    if (sum.dtype === "float32") return sum;
+    const wide = tagMemory("gradients", () => hold(() => sum.to("float32")));
+    sum.dispose();
     this.#sums.set(block, wide);
+    return wide;
   }
 
   #collectWaiting(block: number): void {
@@ -84,6 +103,10 @@ export class GradientBuckets {
   #collect(block: number, gradients: readonly (Tensor | undefined)[]): void {
     const layout = this.#layouts[block] as FlatBlock;
     const offsets = layout.parameters.map((parameter) => parameter.offset);
+    if (this.#added.has(block)) {
+      ops.troupe.collectGradients_(this.#sums.get(block) as Tensor, gradients, offsets, true);
+      return;
+    }
     const present = this.#micro.get(block);
     const flat = present ?? this.#opened.get(block) ?? this.#empty(block);
     this.#opened.delete(block);
@@ -109,6 +132,7 @@ export class GradientBuckets {
     const flats = [this.#opened, this.#micro, this.#sums].flatMap((each) => [...each.values()]);
     for (const tensor of [...waiting, ...flats]) tensor?.dispose();
     this.#waiting.clear();
+    this.#added.clear();
     this.#opened.clear();
     this.#micro.clear();
     this.#sums.clear();

@@ -43,13 +43,18 @@ export class UnitGradients {
   #reached: Set<Parameter> | undefined = new Set();
 
   /**
-   * @param dtype - of the gradients that autograd makes
+   * @param options.dtype - of the gradients that autograd makes
+   * @param options.adds - whether products may be added to the step's gradients unrounded
    * @param handOn - takes a flat block's complete gradient of the step; ownership passes
    */
-  constructor(plan: BlockPlan, dtype: DType, handOn: (block: number, gradient: Tensor) => void) {
+  constructor(
+    plan: BlockPlan,
+    options: { readonly dtype: DType; readonly adds: boolean },
+    handOn: (block: number, gradient: Tensor) => void,
+  ) {
     this.#plan = plan;
-    this.#buckets = new GradientBuckets(plan.layouts, dtype);
-    this.#placesProducts = dtype === "bfloat16";
+    this.#buckets = new GradientBuckets(plan.layouts, options.dtype, options.adds);
+    this.#placesProducts = options.dtype === "bfloat16";
     this.#byFlat = parametersOf(plan);
     this.#parameters = [...[...this.#byFlat.values()].flat(), ...plan.absent];
     this.#handOn = handOn;
@@ -113,12 +118,20 @@ export class UnitGradients {
     for (const [flat, given] of byFlat) this.#buckets.contribute(flat, given);
   }
 
-  /** @returns where the first gradients of a pass may be computed, by the index of their leaf */
-  placesOf(leaves: readonly Tensor[], placeOf: (leaf: Tensor) => LeafPlace | undefined): GradientPlace[] {
-    if (!this.#placesProducts) return [];
+  /**
+   * @param isLast - whether the pass has no more gradients of their unit
+   * @returns where the first gradients of a pass may be computed, by the index of their leaf
+   */
+  placesOf(
+    leaves: readonly Tensor[],
+    placeOf: (leaf: Tensor) => LeafPlace | undefined,
+    isLast: boolean,
+  ): GradientPlace[] {
+    // Gradients that do not count must not come in.
+    if (!this.#placesProducts || this.#only !== undefined) return [];
     return leaves.flatMap((leaf, gradient) => {
       const { flat: block, parameter } = placeOf(leaf) as LeafPlace;
-      const flat = this.#isTrained(block) ? this.#buckets.open(block) : undefined;
+      const flat = this.#isTrained(block) ? this.#buckets.open(block, isLast) : undefined;
       const begin = this.#plan.layouts[block]?.parameters[parameter]?.offset;
       return flat === undefined || begin === undefined ? [] : [{ gradient, flat, begin }];
     });

@@ -23,8 +23,11 @@ export interface BlockHooks {
   release(block: number): void;
   /** Adds gradients of leaves to the block's; `null` where one was not used. */
   contribute(block: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]): void;
-  /** @returns memory in which the first gradients of a block's leaves may be computed, by their index. Default: none. */
-  placesOf?(leaves: readonly Tensor[]): readonly GradientPlace[];
+  /**
+   * @param isLast - whether the pass has no more gradients of the block
+   * @returns memory in which the first gradients of a block's leaves may be computed, by their index. Default: none.
+   */
+  placesOf?(leaves: readonly Tensor[], isLast: boolean): readonly GradientPlace[];
   /** Whether `contribute` takes sparse gradients of the root's tables of vectors. Default: false. */
   readonly takesRows?: boolean;
   /** Called when nothing more will be contributed to the block in this pass. */
@@ -165,8 +168,9 @@ export class BlockTape {
       if (gradient !== null) this.#pull(root, gradient);
     });
     for (let call = calls.at(-1); call !== undefined; call = calls.at(-1)) {
-      this.#placing(call, () => this.#backwardCall(call));
-      if (firstCall.get(call.block) === call) this.#hooks.complete(call.block);
+      const isLast = firstCall.get(call.block) === call;
+      this.#placing(call, () => this.#backwardCall(call, isLast));
+      if (isLast) this.#hooks.complete(call.block);
       this.#outer.close(call.outputLeaves);
       for (const input of new Set(call.inputs)) {
         if (firstUse.get(input) !== call || this.#outer.ends.has(input)) continue;
@@ -208,7 +212,7 @@ export class BlockTape {
     }
   }
 
-  #backwardCall(call: BlockCall): void {
+  #backwardCall(call: BlockCall, isLast: boolean): void {
     const leaves = call.partLeaves?.own ?? this.#leavesOf(call.block);
     const outputGradients = call.outputLeaves.map((leaf) => this.#outer.take(leaf));
     if (outputGradients.every((gradient) => gradient === undefined)) {
@@ -225,7 +229,7 @@ export class BlockTape {
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
     const before = call.inputLeaves.length;
     const places = () =>
-      (this.#hooks.placesOf?.(leaves) ?? []).map((place) => ({
+      (this.#hooks.placesOf?.(leaves, isLast) ?? []).map((place) => ({
         ...place,
         gradient: before + place.gradient,
       }));

@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { hasTileProducts, ops, setNumThreads, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { numbers, refusal } from "../tensor/numbers.ts";
+import { expectNear, normal } from "./inputs.ts";
+
+// As weights' gradients are: the transposed gradient of the output, and the input. Edges in all dims, and an odd inner one.
+const shapes = [
+  [128, 256, 192],
+  [201, 99, 131],
+  [70, 1100, 66],
+  [8, 12, 16],
+] as const;
+
+describe("add_product_", () => {
+  it.each(shapes)("adds products of bfloat16 in float32: [%i, %i] @ [%i]", (rows, inner, columns) => {
+    const outer = normal([inner, rows], 1, { dtype: "bfloat16" }).t();
+    const given = normal([inner, columns], 2, { dtype: "bfloat16" });
+    const before = normal([rows, columns], 3);
+    const sum = before.clone();
+    ops.troupe.addProduct_(sum, outer, given);
+    ops.troupe.addProduct_(sum, outer, given);
+    const product = outer.to("float64").mm(given.to("float64"));
+    const isRounded = !hasTileProducts() || rows < 16;
+    expectNear(sum, before.to("float64").add(product.mul(2)), isRounded ? 2 ** -7 : 1e-6);
+  });
+
+  it("has the same bits with any number of threads", () => {
+    const [a, b] = [
+      normal([300, 200], 1, { dtype: "bfloat16" }),
+      normal([200, 300], 2, { dtype: "bfloat16" }),
+    ];
+    const of = (threads: number): number[] => {
+      setNumThreads(threads);
+      const sum = zeros([300, 300]);
+      ops.troupe.addProduct_(sum, a, b);
+      return numbers(sum);
+    };
+    expect(of(2)).toEqual(of(1));
+  });
+
+  it.each<[string, () => readonly [Tensor, Tensor, Tensor], RegExp]>([
+    [
+      "factors of float32",
+      () => [zeros([2, 2]), zeros([2, 3]), zeros([3, 2])],
+      /factors of bfloat16 or float16, got Float and Float/,
+    ],
+    [
+      "matrices that do not fit",
+      () => [zeros([2, 2]), zeros([2, 3], { dtype: "bfloat16" }), zeros([2, 2], { dtype: "bfloat16" })],
+      /matrices that fit each other, got \[2, 3\] and \[2, 2\]/,
+    ],
+    [
+      "a sum of another shape",
+      () => [zeros([4]), zeros([2, 3], { dtype: "bfloat16" }), zeros([3, 2], { dtype: "bfloat16" })],
+      /a contiguous sum of float32 of \[2, 2\], got Float of \[4\]/,
+    ],
+  ])("refuses %s", (_, given, message) => {
+    expect(refusal(() => ops.troupe.addProduct_(...given()))?.message).toMatch(message);
+  });
+});
