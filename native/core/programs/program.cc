@@ -120,6 +120,7 @@ class Player {
         return;
       case Instruction::Kind::gradient: return walk(instruction);
       case Instruction::Kind::chain: return chain(instruction);
+      case Instruction::Kind::heads: return play_heads(program_, instruction, played_);
       case Instruction::Kind::product: return play_product(program_, instruction, played_, keeps_);
       case Instruction::Kind::atomic: {
         push(instruction);
@@ -314,6 +315,7 @@ std::string Instruction::name() const {
     return text;
   }
   if (kind == Kind::product) return product->name();
+  if (kind == Kind::heads) return "products of heads";
   return c10::toString(op->operator_name());
 }
 
