@@ -2,7 +2,7 @@
  * Trains the PyTorch peer script's GPT and prints one JSON line of the same shape, with the same flags:
  * `npm run bench -- gpt --ranks 2 --dtype bf16 --strategy fsdp --batch 2`. `--batch` is per rank. With `--turns` runs of several graphs
  * follow each other in processes of their own. Their fastest ten steps in a row are compared, their processor time, and what the step's
- * products alone would take at the rate that one core reaches between the runs.
+ * products alone would take at the rate that one core reaches between the runs. `--ranks 2 --batch 2` is the row of `bench -- peers`.
  */
 
 import { spawnSync } from "node:child_process";
@@ -198,8 +198,7 @@ function compareGraphs(turns: number): void {
       console.log(
         `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, last loss ${run.losses.at(-1)}, load ${loadavg()[0]?.toFixed(1)}`,
       );
-      // Two operations a weight and token, forward and twice in backward; positions are looked up.
-      work = 6 * (run.params - run.seq * count("dim")) * run.ranks * run.batch * run.seq;
+      work = productsOf(run.ranks * run.batch * run.seq, run.seq);
       if (graph !== "off")
         console.log(
           `       recorded calls took ${run.record_steps.toFixed(2)} steps' time, their computation included; ${run.recorded_late} of ${run.recorded} behind the warm-up`,
@@ -218,8 +217,19 @@ function compareGraphs(turns: number): void {
   );
   for (const [graph, { cpu }] of best)
     console.log(
-      `  ${graph}: at that rate the weights' products alone are ${((100 * work) / rate / cpu).toFixed(1)} % of a step`,
+      `  ${graph}: at that rate the products alone are ${((100 * work) / rate / cpu).toFixed(1)} % of a step`,
     );
+}
+
+/**
+ * The operations of a step's products: with the blocks' matrices and the vocabulary, and attention's with the keys that a token sees.
+ * Each is there forward and twice in backward; what attention computes again does not count.
+ */
+function productsOf(tokens: number, length: number): number {
+  const [layers, dim, vocabulary] = [count("layers"), count("dim"), count("vocab")];
+  const weights = layers * 12 * dim ** 2 + vocabulary * dim;
+  const seen = layers * dim * (length + 1); // a key's and a value's row for each of (length + 1) / 2 keys
+  return 6 * (weights + seen) * tokens;
 }
 
 /** The best of some products of GPT-2's shapes on one thread, in operations a second of processor time. */

@@ -7,7 +7,7 @@ export function errorsPage(): string {
 
 Every error that Troupe throws on purpose is a \`TroupeError\` with one of these codes in \`code\`, its operands as plain data in
 \`fields\`, and its first cause in \`cause\`. The message says where it happened, what was expected, what came and what to do.
-Made from \`src/errors/troupe-error.ts\` by \`npm run docs:errors\`.
+Made from \`src/errors/troupe-error.ts\` by \`npm run docs:write\`.
 
 | code | meaning |
 | --- | --- |

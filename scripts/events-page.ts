@@ -35,7 +35,7 @@ export function eventsPage(): string {
 
 The events that \`runtime.events$\`, \`runtime.events()\` and the sinks carry. Every event also has \`timeMs\`, when it was reported, in milliseconds since
 1970, and \`schemaVersion\`, which is raised when a field changes its meaning or is removed; those of a live model with a name have its name as \`model\`. [Events](../guide/watch.md) says how to use them.
-Written from \`src/job/events/kinds/\` by \`npm run docs:events\`.
+Written from \`src/job/events/kinds/\` by \`npm run docs:write\`.
 
 ${events
   .toSorted((a, b) => (a.kind < b.kind ? -1 : 1))

@@ -17,7 +17,7 @@ ${rows.join("\n")}
   return `# Options
 
 Every option of a run is defined once, in \`src/job/options/schema.ts\`. This page, \`troupe run --help\` and the TypeScript types are
-generated from it (\`npm run docs:options\`).
+generated from it (\`npm run docs:write\`).
 
 | set in | how |
 | --- | --- |

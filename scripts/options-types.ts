@@ -13,7 +13,7 @@ import { runtimeSchema } from "../src/job/options/schema.ts";
 export function optionTypes(): string {
   const interfaces = new Map<string, string>();
   addInterface(interfaces, runtimeSchema);
-  return `// Made from schema.ts by \`npm run docs:options\`. A test compares the two.
+  return `// Made from schema.ts by \`npm run docs:write\`. A test compares the two.
 import type { EventSink } from "../events/index.ts";
 import type { LossScaleRule } from "../../compute/optim/index.ts";
 

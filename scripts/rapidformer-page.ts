@@ -15,7 +15,7 @@ ${flags.map(rowOf).join("\n")}
 
 \`rapidformer …\` is \`troupe rapidformer …\`: it takes Rapidformer's flags, and those of Megatron-LM of 2022 that Rapidformer's
 parser knows. \`troupe finetune\` and \`troupe pretrain\` take the same flags. Rapidformer's documentation shows those in bold. This page
-is generated from \`src/job/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\` by \`npm run docs:rapidformer\`.
+is generated from \`src/job/rapidformer/flags.ts\` and \`scripts/rapidformer-names.ts\` by \`npm run docs:write\`.
 
 | how | what |
 | --- | --- |

@@ -67,7 +67,7 @@ describe("documentation", () => {
     expect(anchors.filter(({ path, anchor = "" }) => !anchorsIn(path).includes(anchor))).toEqual([]);
   });
 
-  it.each(pages)("has the code of the files that it names (npm run docs:code): %s", (page) => {
+  it.each(pages)("has the code of the files that it names (npm run docs:write): %s", (page) => {
     expect(withCode(read(page))).toBe(read(page));
   });
 

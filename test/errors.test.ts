@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { errorsPage } from "../scripts/errors-page.ts";
 import { errorTable, TroupeError } from "../src/errors/index.ts";
 
-it("lists every error code in docs/reference/errors.md (npm run docs:errors writes it)", () => {
+it("lists every error code in docs/reference/errors.md (npm run docs:write writes it)", () => {
   const page = readFileSync(new URL("../docs/reference/errors.md", import.meta.url), "utf8");
   expect(page).toBe(errorsPage());
 });

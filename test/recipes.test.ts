@@ -141,7 +141,7 @@ describe("what a recipe adds to a copy of the tree", () => {
     follow(tree, kind as Step);
     expect(await types()).toMatch(/src\/actors\/feeder\.ts.*size/s);
     for (const step of [...rest, ...stepsOf("docs/extend/sink.md")]) follow(tree, step);
-    await node("scripts/docs-options.ts");
+    await node("scripts/write-docs.ts");
     expect(await types()).toBe("");
     expect((await node("test/actors/ask-size.ts")).stdout).toMatch(/^train has [1-9]\d* samples\n$/);
     const tally = join(folder, "tally.json");

@@ -85,6 +85,8 @@ await using runtime = await Runtime.spawn({
 runtime.events$.subscribe((event) => {
   if (event.kind === "run.started") numParameters = event.numParameters;
   if (event.kind === "block.unrecorded") console.error(`${event.block} is issued singly: ${event.reason}`);
+  if (event.kind === "block.recorded" && event.uncaptured !== undefined)
+    console.error(`${event.block} is no graph: ${event.uncaptured}`);
   if (event.kind !== "step.finished") return;
   losses.push(event.lossNats);
   finishedAt.push(performance.now());

@@ -91,12 +91,13 @@ Napi::Value RunBackward(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// grad(retainGraph, allowUnused): the frame then holds one handle per input, 0 for none.
+// grad(retainGraph, allowUnused, firstByRows): the frame then holds one handle per input, 0 for none.
 Napi::Value Grad(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::of(info.Env());
   const Operands it = ListReader(environment, "grad").read();
   auto results = with_operands("grad", it, [&] {
-    return run_grad(it.outputs, it.inputs, it.gradients, info[0].ToBoolean(), info[1].ToBoolean());
+    return run_grad(it.outputs, it.inputs, it.gradients,
+                    {info[0].ToBoolean(), info[1].ToBoolean(), info[2].As<Napi::Number>().Uint32Value()});
   });
   for (size_t i = 0; i < results.size(); ++i) {
     environment.frame.data[i] = results[i].defined() ? environment.handles.put(std::move(results[i])) : 0;

@@ -31,7 +31,7 @@ std::shared_ptr<comm::StatusSlot> status_slot(const Napi::CallbackInfo& info, si
   return std::make_shared<comm::StatusSlot>(data, info[group].As<Napi::String>().Utf8Value());
 }
 
-// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs, told, group, checked, direct): its number.
+// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs, told, group, checked, direct, look): its number.
 Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   Communicator::Identity identity;
   identity.backend = info[0].As<Napi::String>();
@@ -44,7 +44,14 @@ Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   identity.status_slot = status_slot(info, 7, 8);
   identity.checked = info[9].ToBoolean();
   identity.direct = info[10].ToBoolean();
-  const int64_t opened = comm::open_communicator(std::move(identity));
+  comm::Look look;
+  if (info[11].IsFunction()) {
+    look = [&] {
+      const Napi::HandleScope scope(info.Env());
+      info[11].As<Napi::Function>().Call({});
+    };
+  }
+  const int64_t opened = comm::open_communicator(std::move(identity), look);
   Environment::of(info.Env()).communicators.push_back(opened);
   return Napi::Number::New(info.Env(), static_cast<double>(opened));
 }

@@ -8,6 +8,7 @@
 #include "binding/errors.h"
 #include "binding/init.h"
 #include "core/error.h"
+#include "core/programs/captured.h"
 #include "core/programs/program.h"
 
 namespace troupe {
@@ -24,9 +25,11 @@ class ProgramTable {
   struct Call {
     std::shared_ptr<const Program> program;
     Played played;
+    std::shared_ptr<CapturedCall> captured;  // null: operators are issued one by one
   };
   std::unordered_map<uint32_t, std::unique_ptr<Recording>> recordings;
   std::unordered_map<uint32_t, std::shared_ptr<Program>> programs;
+  std::unordered_map<uint32_t, std::unique_ptr<CapturedProgram>> captured;  // of programs that are
   std::unordered_map<uint32_t, Call> calls;
   Napi::ObjectReference refusal;  // of the present recording
   uint32_t next = 1;
@@ -175,6 +178,16 @@ Napi::Value ImproveProgram(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// captureProgram(program): its calls from now on are graphs of their device; why not, "" if they are, and on the host, which has none.
+Napi::Value CaptureProgram(const Napi::CallbackInfo& info) {
+  ProgramTable& table = ProgramTable::of(info.Env());
+  const auto& program = named(table.programs, number_at(info, 0));
+  if (program->device.is_cpu()) return Napi::String::New(info.Env(), "");
+  const std::string refusal = CapturedProgram::refusal(*program);
+  if (refusal.empty()) table.captured.emplace(number_at(info, 0), std::make_unique<CapturedProgram>(program));
+  return Napi::String::New(info.Env(), refusal);
+}
+
 // describeProgram(program): { forward, backward }, each { numIssued, operators }: how many are issued singly, and a line for each
 // instruction.
 Napi::Value DescribeProgram(const Napi::CallbackInfo& info) {
@@ -204,14 +217,16 @@ Napi::Value ProgramFits(const Napi::CallbackInfo& info) {
 // frame then holds the results. Returns the call's number, 0 if nothing is kept of it.
 Napi::Value PlayForward(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
-  ProgramTable::Call call{named(table.programs, number_at(info, 0)), {}};
+  ProgramTable::Call call{named(table.programs, number_at(info, 0)), {}, {}};
   const bool keep = info[1].ToBoolean();
   FrameLists lists(info.Env());
   const Tensors arguments = lists.tensors();
   call.played.late = lists.numbers();
   const std::vector<int64_t> leaves = lists.numbers();
   call.played.lists = lists.many();
-  Tensors results = call.program->forward(arguments, keep, call.played);
+  const auto captured = table.captured.find(number_at(info, 0));
+  if (captured != table.captured.end()) call.captured = captured->second->open(keep);
+  Tensors results = call.captured ? call.captured->forward(arguments) : call.program->forward(arguments, keep, call.played);
   for (size_t i = 0; i < results.size(); i++) {
     if (leaves[i] != 0) results[i].set_requires_grad(true);
   }
@@ -222,13 +237,25 @@ Napi::Value PlayForward(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), number);
 }
 
-// playBackward(call): from the list of gradients in the frame, which then holds a gradient for each that was recorded, 0 for none.
-// The call's values are released.
+// playBackward(call): from the lists in the frame: gradients; flat tensors that gradients may be written to; for each its gradient's
+// index and the element it begins at. The frame then holds a gradient for each that was recorded, 0 for none. The call's values are
+// released.
 Napi::Value PlayBackward(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
   ProgramTable::Call call = std::move(named(table.calls, number_at(info, 0)));
   table.calls.erase(number_at(info, 0));
-  give_all(info.Env(), call.program->backward(FrameLists(info.Env()).tensors(), call.played));
+  FrameLists lists(info.Env());
+  const Tensors gradients = lists.tensors();
+  std::vector<GradientPlace> places;
+  for (at::Tensor& flat : lists.tensors()) places.push_back({0, std::move(flat), 0});
+  const std::vector<int64_t> numbers = lists.numbers();
+  for (size_t i = 0; i < places.size(); i++) {
+    places[i].gradient = static_cast<size_t>(numbers[2 * i]);
+    places[i].begin = numbers[2 * i + 1];
+  }
+  // Places are on the host, where nothing is captured.
+  give_all(info.Env(),
+           call.captured ? call.captured->backward(gradients) : call.program->backward(gradients, call.played, places));
   return info.Env().Undefined();
 }
 
@@ -241,6 +268,7 @@ Napi::Value DropCall(const Napi::CallbackInfo& info) {
 // dropProgram(program)
 Napi::Value DropProgram(const Napi::CallbackInfo& info) {
   ProgramTable::of(info.Env()).programs.erase(number_at(info, 0));
+  ProgramTable::of(info.Env()).captured.erase(number_at(info, 0));
   return info.Env().Undefined();
 }
 
@@ -277,6 +305,7 @@ void InitPrograms(Napi::Env env, Napi::Object exports) {
   define<EndBackward>(env, exports, "endBackward");
   define<ProgramDifference>(env, exports, "programDifference");
   define<ImproveProgram>(env, exports, "improveProgram");
+  define<CaptureProgram>(env, exports, "captureProgram");
   define<DescribeProgram>(env, exports, "describeProgram");
   define<ProgramFits>(env, exports, "programFits");
   define<PlayForward>(env, exports, "playForward");

@@ -45,11 +45,11 @@ void check_rendezvous(const Communicator::Identity& identity) {
                                               identity.rendezvous);
 }
 
-std::shared_ptr<Communicator> make_communicator(Communicator::Identity identity) {
+std::shared_ptr<Communicator> make_communicator(Communicator::Identity identity, const Look& look) {
   const std::string backend = identity.backend;
   if (backend == "local") return make_local(std::move(identity));
-  if (backend == "gloo") return make_gloo(std::move(identity));
-  if (backend == "nccl") return make_nccl(std::move(identity));
+  if (backend == "gloo") return make_gloo(std::move(identity), look);
+  if (backend == "nccl") return make_nccl(std::move(identity), look);
   throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected one of the backends local, gloo and nccl, got " + backend);
 }
 
@@ -199,10 +199,10 @@ std::vector<at::Tensor> Communicator::gather_ragged(const at::Tensor& input) {
   return without_recording([&] { return whole.split_with_sizes(splits); });
 }
 
-int64_t open_communicator(Communicator::Identity identity) {
+int64_t open_communicator(Communicator::Identity identity, const Look& look) {
   check_identity(identity);
   check_rendezvous(identity);
-  std::shared_ptr<Communicator> member = make_communicator(std::move(identity));
+  std::shared_ptr<Communicator> member = make_communicator(std::move(identity), look);
   Table& members = table();
   const std::lock_guard<std::mutex> lock(members.mutex);
   members.members.emplace(members.next, std::move(member));

@@ -14,6 +14,9 @@
 
 namespace troupe::comm {
 
+// Called now and then by a thread that waits for the other members to join. What it throws ends the wait.
+using Look = std::function<void()>;
+
 // How a group ended. Every wait of it, now or later, throws this.
 struct Failure {
   const char* code;
@@ -114,8 +117,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 };
 
 // Joins a group; the number names the membership in this process until it is closed. Throws COLLECTIVE_ARGUMENT,
-// GLOO_UNAVAILABLE, NCCL_UNAVAILABLE, COLLECTIVE_TIMEOUT.
-int64_t open_communicator(Communicator::Identity identity);
+// GLOO_UNAVAILABLE, NCCL_UNAVAILABLE, COLLECTIVE_TIMEOUT, and what `look` throws.
+int64_t open_communicator(Communicator::Identity identity, const Look& look);
 // Throws COLLECTIVE_ARGUMENT on a number that names none. Safe from every thread.
 std::shared_ptr<Communicator> communicator(int64_t number);
 // Leaves and forgets; false when it was closed before.

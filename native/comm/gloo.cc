@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -54,11 +55,12 @@ class AddressBook final : public c10d::Store {
     CodedError reason;
   };
 
-  AddressBook(const Communicator::Identity& identity, StorePointer store) : identity_(identity), store_(std::move(store)) {}
+  AddressBook(const Communicator::Identity& identity, StorePointer store, Look look)
+      : identity_(identity), store_(std::move(store)), look_(std::move(look)) {}
 
   void set(const std::string&, const Bytes& address) override {
     try {
-      addresses_ = meet(identity_, *store_, address);
+      addresses_ = meet(identity_, *store_, address, look_);
     } catch (const CodedError& reason) {
       throw NotMet{reason};
     } catch (const std::exception& error) {
@@ -80,6 +82,7 @@ class AddressBook final : public c10d::Store {
  private:
   const Communicator::Identity identity_;
   const StorePointer store_;
+  const Look look_;
   std::vector<Bytes> addresses_;
 };
 
@@ -193,27 +196,39 @@ class GlooTransport final : public Transport {
 
 bool gloo_built() { return true; }
 
-std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const StorePointer& store) {
+std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const StorePointer& store, const Look& look) {
   // Gloo's own timeout breaks the connections and names nobody: it is the net under the alarm, which does neither.
   const std::chrono::milliseconds timeout(2 * identity.deadline_ms + 10'000);
+  std::exception_ptr seen;  // by `look`: Gloo would print and replace it
+  const auto looking = [&] {
+    try {
+      look();
+    } catch (...) {
+      seen = std::current_exception();
+      throw;
+    }
+  };
+  const Look look_around = look ? Look(looking) : Look();
   try {
-    const auto book = c10::make_intrusive<AddressBook>(identity, store);
+    const auto book = c10::make_intrusive<AddressBook>(identity, store, look_around);
     auto group = std::make_shared<ProcessGroupGloo>(book, identity.rank, identity.size, options(timeout, identity.rendezvous));
     // Nobody leaves while others still connect: they would take it for a failure.
-    wait_for_all(identity, *store, "connected");
+    wait_for_all(identity, *store, "connected", look_around);
     return std::make_shared<GlooTransport>(std::move(group));
   } catch (const AddressBook::NotMet& not_met) {
+    if (seen) std::rethrow_exception(seen);
     throw CodedError(not_met.reason);
   } catch (const CodedError&) {
     throw;
   } catch (const std::exception& error) {
+    if (seen) std::rethrow_exception(seen);
     throw CodedError("COLLECTIVE_ABORTED", "[openCommunicator " + identity.name + "] expected every rank to stay until all are connected, got " +
                                                reason_of(error));
   }
 }
 
-std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity) {
-  const std::shared_ptr<Transport> transport = connect_gloo(identity, open_group_store(identity));
+std::shared_ptr<Communicator> make_gloo(Communicator::Identity identity, const Look& look) {
+  const std::shared_ptr<Transport> transport = connect_gloo(identity, open_group_store(identity), look);
   return std::make_shared<ExchangeCommunicator>(std::move(identity), transport);
 }
 
@@ -242,7 +257,7 @@ namespace {
 
 bool gloo_built() { return false; }
 
-std::shared_ptr<Communicator> make_gloo(Communicator::Identity) { throw_not_built(); }
+std::shared_ptr<Communicator> make_gloo(Communicator::Identity, const Look&) { throw_not_built(); }
 
 void check_gloo() { throw_not_built(); }
 

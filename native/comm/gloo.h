@@ -14,7 +14,7 @@ bool gloo_built();
 #if HAVE_GLOO
 // Joins all others at the store and connects this rank to each. Throws the errors of the rendezvous, and COLLECTIVE_ABORTED when one of them
 // leaves meanwhile.
-std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const StorePointer& store);
+std::shared_ptr<Transport> connect_gloo(const Communicator::Identity& identity, const StorePointer& store, const Look& look);
 #endif
 
 // Sums a tensor over a group of one rank through Gloo on the loopback device: loads all of the transport, opens and

@@ -6,10 +6,13 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "comm/listening.h"
@@ -138,6 +141,9 @@ std::string key_of(const std::string& place, int rank) { return place + "/" + st
                                              " (see whether it runs, or allow more time)");
 }
 
+// Pauses between two looks around. The longest spares a store with many members.
+constexpr Milliseconds kFirstPause(1), kLongestPause(50);
+
 // Throws an error that names the ranks that have set nothing under `place`.
 [[noreturn]] void throw_missing(const Communicator::Identity& identity, c10d::Store& store, const std::string& place) {
   std::vector<int> missing;
@@ -145,6 +151,18 @@ std::string key_of(const std::string& place, int rank) { return place + "/" + st
     if (!store.check({key_of(place, rank)})) missing.push_back(rank);
   }
   throw_late(identity, "rank " + join(missing));
+}
+
+std::string key_of_all(const std::string& place) { return place + "/all"; }
+
+// Blocks until all members have come to `place`, looking around meanwhile: a store's own wait ends at its deadline alone.
+void await_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place, const Look& look) {
+  const auto end = std::chrono::steady_clock::now() + Milliseconds(identity.deadline_ms);
+  for (Milliseconds pause = kFirstPause; !store.check({key_of_all(place)}); pause = std::min(2 * pause, kLongestPause)) {
+    if (std::chrono::steady_clock::now() >= end) throw_missing(identity, store, place);
+    look();
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 }  // namespace
@@ -165,7 +183,7 @@ StorePointer open_group_store(const Communicator::Identity& identity) {
   }
 }
 
-std::vector<Bytes> meet(const Communicator::Identity& identity, c10d::Store& store, const Bytes& brought) {
+std::vector<Bytes> meet(const Communicator::Identity& identity, c10d::Store& store, const Bytes& brought, const Look& look) {
   const std::string size = std::to_string(identity.size);
   const Bytes agreed = store.compareSet("size", {}, bytes_of(size));
   if (agreed != bytes_of(size)) {
@@ -178,21 +196,22 @@ std::vector<Bytes> meet(const Communicator::Identity& identity, c10d::Store& sto
   if (store.add("members", 1) == identity.size) {
     std::vector<std::string> keys;
     for (int rank = 0; rank < identity.size; rank++) keys.push_back(key_of("members", rank));
-    store.set("members/all", joined(store.multiGet(keys)));
+    store.set(key_of_all("members"), joined(store.multiGet(keys)));
   }
+  if (look) await_all(identity, store, "members", look);
   try {
-    return parted(store.get("members/all"));
+    return parted(store.get(key_of_all("members")));
   } catch (const std::exception&) {
     throw_missing(identity, store, "members");
   }
 }
 
-void wait_for_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place) {
-  const std::string all = place + "/all";
+void wait_for_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place, const Look& look) {
   store.set(key_of(place, identity.rank), bytes_of("1"));
-  if (store.add(place, 1) == identity.size) store.set(all, bytes_of("1"));
+  if (store.add(place, 1) == identity.size) store.set(key_of_all(place), bytes_of("1"));
+  if (look) return await_all(identity, store, place, look);
   try {
-    store.wait({all}, Milliseconds(identity.deadline_ms));
+    store.wait({key_of_all(place)}, Milliseconds(identity.deadline_ms));
   } catch (const std::exception&) {
     throw_missing(identity, store, place);
   }

@@ -24,12 +24,12 @@ using Bytes = std::vector<uint8_t>;
 StorePointer open_group_store(const Communicator::Identity& identity);
 
 // Blocks until all members are there: what each has brought, by rank. No two of them bring the same. Throws COLLECTIVE_ARGUMENT
-// when members contradict each other, and COLLECTIVE_TIMEOUT naming those that did not come within the deadline.
-std::vector<Bytes> meet(const Communicator::Identity& identity, c10d::Store& store, const Bytes& brought);
+// when members contradict each other, COLLECTIVE_TIMEOUT naming those that did not come within the deadline, and what `look` throws.
+std::vector<Bytes> meet(const Communicator::Identity& identity, c10d::Store& store, const Bytes& brought, const Look& look);
 
 // Blocks until all members of the store have come to the place that `place` names. Throws COLLECTIVE_TIMEOUT naming those
-// that did not within the deadline.
-void wait_for_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place);
+// that did not within the deadline, and what `look` throws.
+void wait_for_all(const Communicator::Identity& identity, c10d::Store& store, const std::string& place, const Look& look);
 
 }  // namespace troupe::comm
 

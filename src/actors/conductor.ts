@@ -430,10 +430,10 @@ export class Conductor {
   async #newSaving(): Promise<Saving | undefined> {
     const { checkpointer, plan, schedule, stateAt, emit, listener } = this.#options;
     if (checkpointer === undefined) return undefined;
-    const reviewed = (step: number) => this.#reviewedSteps.until(step);
-    const { generation } = plan;
-    const parts = { rules: schedule.saving, checkpointer, generation, ...this.#deadline, stateAt, reviewed };
-    const options = { ...parts, emit, listener };
+    const options = {
+      ...{ rules: schedule.saving, checkpointer, generation: plan.generation, ...this.#deadline },
+      ...{ stateAt, emit, listener, reviewed: (step: number) => this.#reviewedSteps.until(step) },
+    };
     return new Saving(this.#models, { ...options, writers: await sliceWriters(this.#group, options) });
   }
 
@@ -443,7 +443,9 @@ export class Conductor {
   ): Promise<StepDone | undefined> {
     const { requests, message } = this.#orderOf(step);
     const own = receivers?.map((snapshotTo) => ({ snapshotTo }));
-    return this.#make(step, requests, () => this.#all.ask("ranks", "step", message, own));
+    return this.#options.begin("step", () =>
+      this.#make(step, requests, this.#all.ask("ranks", "step", message, own)),
+    );
   }
 
   #orderOf(step: number): { readonly requests: readonly InspectionRequest[]; readonly message: StepOrder } {
@@ -469,29 +471,22 @@ export class Conductor {
     return { requests, message };
   }
 
-  /** @param ask - orders the step of all ranks. @returns undefined where the ranks' loops have returned before it */
+  /** @param asked - the ranks' answers to the order of the step. @returns undefined where their loops have returned before it */
   async #make(
     step: number,
     requests: readonly InspectionRequest[],
-    ask: () => Promise<readonly (RankStepped | LoopLeft)[]>,
+    asked: Promise<readonly (RankStepped | LoopLeft)[]>,
   ): Promise<StepDone | undefined> {
-    const [stepped, updated] = await this.#options.begin("step", () =>
-      Promise.all([
-        ask().then((answers) => {
-          const made = stepsMade(answers);
-          if (made === undefined) return this.#noteLeft(answers);
-          return this.#noteStops(step + 1, this.#noteTraining(step + 1, made));
-        }),
-        this.#all.ask("shards", "finish", { step }),
-      ]),
-    );
-    if (stepped === undefined) return undefined;
-    return {
-      ranks: stepped,
-      shards: updated.flatMap((shard) => shard ?? []),
-      requests,
-      atMs: performance.now(),
-    };
+    const [ranks, updated] = await Promise.all([
+      asked.then((answers) => {
+        const made = stepsMade(answers);
+        if (made === undefined) return this.#noteLeft(answers);
+        return this.#noteStops(step + 1, this.#noteTraining(step + 1, made));
+      }),
+      this.#all.ask("shards", "finish", { step }),
+    ]);
+    if (ranks === undefined) return undefined;
+    return { ranks, shards: updated.flatMap((shard) => shard ?? []), requests, atMs: performance.now() };
   }
 
   /** Does the same for a script's step. @returns undefined if the ranks make nothing of it */
@@ -501,11 +496,8 @@ export class Conductor {
     ask: () => Promise<readonly RankStepped[] | undefined>,
   ): Promise<StepDone | undefined> {
     const made = await this.#options.begin("step", ask);
-    if (made === undefined) return undefined;
-    const ranks = this.#noteStops(step + 1, this.#noteTraining(step + 1, made));
-    const updated = await this.#all.ask("shards", "finish", { step });
-    const shards = updated.flatMap((shard) => shard ?? []);
-    return { ranks, shards, requests, atMs: performance.now() };
+    // The shards are asked only here: they wait for no update that the ranks do not make.
+    return made && this.#make(step, requests, Promise.resolve(made));
   }
 
   /** Call it in the order of the steps: ranks answer one after the other. */

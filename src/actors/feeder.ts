@@ -1,3 +1,4 @@
+import { IGNORE_INDEX } from "../compute/nn/index.ts";
 import { moveRef, scope } from "../compute/tensor/index.ts";
 import { callUser, TroupeError } from "../errors/index.ts";
 import {
@@ -71,9 +72,6 @@ export default defineActor<protocol.FeederProtocol, protocol.FeederInit>({
 
 /** Number of first batches whose labels are counted: uneven labels show from the beginning. */
 const MOST_LOOKED_AT = 64;
-
-/** The label that losses ignore, as torch's cross entropy does. */
-const IGNORED = -100;
 
 /** An open dataset, with the counts of its batches. */
 class FedData {
@@ -238,7 +236,7 @@ function unscored(source: string): TroupeError {
 function labelsThatCount(batch: Batch): number | undefined {
   const counts = [...tensorsIn(batch)].flatMap((tensor) => {
     if (tensor.dtype !== "int64" || tensor.device !== "cpu") return [];
-    const numCounted = tensor.ne(IGNORED).sum().item();
+    const numCounted = tensor.ne(IGNORE_INDEX).sum().item();
     return numCounted === tensor.numel ? [] : [numCounted];
   });
   return counts.length === 0 ? undefined : counts.reduce((total, count) => total + count, 0);

@@ -1,4 +1,7 @@
-/** Troupe, an actor-model training runtime for big models: jobs, their run, and what most of them are made of. Importing it defines and starts nothing. */
+/**
+ * Troupe, an actor-model training runtime for big models: jobs, their run, and what most of them are made of. Importing it defines
+ * and starts nothing.
+ */
 
 import "../errors/node-version.ts";
 

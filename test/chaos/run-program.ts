@@ -27,6 +27,8 @@ export interface Ran<Told = Trained> {
   /** Its answer; undefined if it ended before. */
   readonly told: Told | undefined;
   readonly ending: string;
+  /** All that it wrote, its complaints last. */
+  readonly output: string;
   /** Its leftovers: processes, shared memory, temporary files. */
   readonly left: readonly string[];
 }
@@ -67,8 +69,9 @@ export async function runProgram<Told = Trained, Order extends object = Training
   const left = (["processes", "segments", "files"] as const).flatMap((kind) =>
     here[kind].map((each) => `left of ${kind}: ${each}`),
   );
-  const ending = `${signalCode ?? exitCode}: ${(await complained).join("").slice(-300)}`;
-  const lastLine = (await said).join("").trim().split("\n").at(-1) ?? "";
+  const [out, err] = [(await said).join(""), (await complained).join("")];
+  const ending = `${signalCode ?? exitCode}: ${err.slice(-300)}`;
+  const lastLine = out.trim().split("\n").at(-1) ?? "";
   const isWhole = exitCode === 0 && lastLine.startsWith("{");
-  return { told: isWhole ? (JSON.parse(lastLine) as Told) : undefined, ending, left };
+  return { told: isWhole ? (JSON.parse(lastLine) as Told) : undefined, ending, output: out + err, left };
 }

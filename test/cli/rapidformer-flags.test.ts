@@ -228,7 +228,7 @@ describe("Rapidformer's command line", () => {
       expect(() => planOf({ ...asked, rampupBatchSize }, 0)).toThrow("in full increments to 12");
   });
 
-  it("has a page that is made of the table: npm run docs:rapidformer", () => {
+  it("has a page that is made of the table: npm run docs:write", () => {
     const page = readFileSync(new URL("../../docs/reference/rapidformer.md", import.meta.url), "utf8");
     expect(page).toBe(rapidformerPage());
   });

@@ -86,6 +86,21 @@ describe("opening a communicator", () => {
     );
   });
 
+  it.skipIf(!hasGloo).each([undefined, join(folder, "looks")])(
+    "looks around while it waits for others, and waits no longer where that throws: rendezvous %s",
+    (rendezvous) => {
+      let numLooks = 0;
+      const look = () => {
+        numLooks += 1;
+        if (numLooks === 3) throw new RangeError("seen enough");
+      };
+      const place = { backend: "gloo", name: "looks", size: 2, deadlineMs: 60_000, look } as const;
+      const join = () => openCommunicator({ ...options, ...place, ...(rendezvous && { rendezvous }) });
+      expect(join).toThrow(new RangeError("seen enough"));
+      expect(numLooks).toBe(3);
+    },
+  );
+
   /** Bytes that each connection has sent to a store, in the order of connecting. */
   async function askedOf(size: number, play: (members: Members, rendezvous: string) => Promise<unknown>) {
     const port = await freePort();

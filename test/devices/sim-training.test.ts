@@ -58,6 +58,23 @@ describe("training on the pretend device has the CPU's bits", () => {
     expect(outcome).toSatisfy(holds);
   });
 
+  // The same as graphs of the device: `TROUPE_DEVICE_GRAPHS=1 npm run matrix -- --graph exact --device sim` tries all.
+  it.each([
+    ["zero 3", "accumulate 2", "amp-bf16"],
+    ["pp 2 × 2", "zero 1", "recompute", "offload half"],
+    ["tp 2 sp", "zero 2"],
+  ])("with blocks as graphs, %s and %s and more", async (...names) => {
+    process.env.TROUPE_DEVICE_GRAPHS = "1";
+    try {
+      const outcome = await spread.try(named(...names, "graph exact"));
+      expect(outcome.failure).toBeUndefined();
+      expect(outcome.unrecorded).toEqual([]);
+      expect(outcome).toSatisfy(holds);
+    } finally {
+      delete process.env.TROUPE_DEVICE_GRAPHS;
+    }
+  });
+
   it("and its scores, whichever devices the ranks that predict are on", async () => {
     const job = new URL("../fixtures/jobs/classifier.ts", import.meta.url);
     const scoresOf = async (options: RuntimeOptions, config: Readonly<Record<string, unknown>> = {}) => {

@@ -69,7 +69,7 @@ test("an error becomes plain data, its causes with it, whatever was thrown", () 
   expect(JSON.stringify(reportError(endless)).match(/"message":"again"/g)).toHaveLength(9);
 });
 
-test("docs/reference/events.md has every kind and every field (npm run docs:events writes it)", () => {
+test("docs/reference/events.md has every kind and every field (npm run docs:write writes it)", () => {
   const page = readFileSync(new URL("../../docs/reference/events.md", import.meta.url), "utf8");
   expect(page).toBe(eventsPage());
   const sections = new Map(page.split(/^## /m).map((text) => [text.slice(0, text.indexOf("\n")), text]));

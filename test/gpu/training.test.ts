@@ -30,10 +30,17 @@ describe.skipIf(!hasGpu)("training on one GPU", () => {
   });
 
   it.each(["fp32", "bf16", "amp-bf16"] as const)(
-    "gives the same losses with blocks as programs, %s",
+    "gives the same losses with blocks as programs and as CUDA graphs, %s",
     async (precision) => {
       const options = { ranks: 2, zero: 3, device: "cuda:0", precision, steps: 6 } as const;
-      expect(await losses({ ...options, graph: "exact" })).toEqual(await losses(options));
+      const singly = await losses(options);
+      expect(await losses({ ...options, graph: "exact" })).toEqual(singly);
+      process.env.TROUPE_DEVICE_GRAPHS = "1";
+      try {
+        expect(await losses({ ...options, graph: "exact" })).toEqual(singly);
+      } finally {
+        delete process.env.TROUPE_DEVICE_GRAPHS;
+      }
     },
   );
 });

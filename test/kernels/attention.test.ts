@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { ones, ops, setNumThreads, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
-import { refusal } from "../tensor/numbers.ts";
+import {
+  hasTileProducts,
+  ones,
+  ops,
+  setNumThreads,
+  setTileProducts,
+  type Tensor,
+  zeros,
+} from "../../src/compute/tensor/index.ts";
+import { numbers, refusal } from "../tensor/numbers.ts";
 import {
   exact,
   expectNear,
@@ -71,6 +79,39 @@ describe("attention", () => {
     const after = ops.troupe.attention(q, k, v, true, 0.3);
     expectSame(after.narrow(2, 0, 128).contiguous(), before.narrow(2, 0, 128).contiguous());
   });
+
+  // Complete blocks of rows; ragged ones, odd ones; wide heads.
+  it.each([
+    [2, 3, 256, 64, true],
+    [1, 2, 201, 96, true],
+    [1, 2, 67, 32, false],
+    [2, 1, 130, 128, true],
+  ] as const)(
+    "agrees with float64 over tiles on [%i,%i,%i,%i], causal %s",
+    (batch, heads, time, width, causal) => {
+      const run = (threads: number) => {
+        setNumThreads(threads);
+        const given = inputs(batch, heads, time, width, "bfloat16");
+        const out = ops.troupe.attention(...given, causal, width ** -0.5);
+        const dout = normal([batch, time, heads, width], 9, { dtype: "bfloat16" }).transpose(1, 2);
+        return { given, dout, results: [out, ...gradientsOf([out], given, [dout])] };
+      };
+      const before = setTileProducts(true);
+      const { given, dout, results } = run(1);
+      const others = run(2).results;
+      setTileProducts(before);
+      setNumThreads(1);
+      const wide = given.map(exact) as [Tensor, Tensor, Tensor];
+      const expected = reference(...wide, causal, width ** -0.5);
+      const wanted = [expected, ...gradientsOf([expected], wide, [dout.to("float64")])];
+      results.forEach((result, i) => {
+        expectSame(others[i] as Tensor, result);
+        expectNear(result, wanted[i] as Tensor, (i === 0 ? 2 : 6) * roundingError.bfloat16);
+      });
+      if (hasTileProducts())
+        expect(numbers(results[1] as Tensor)).not.toEqual(numbers(run(1).results[1] as Tensor));
+    },
+  );
 
   it("stays finite for scores that overflow exp", () => {
     const q = normal([1, 1, 4, 8], 1, { std: 100 });

@@ -3,7 +3,9 @@ import { describe, expect, it } from "vitest";
 import {
   beginRecording,
   describeProgram,
+  empty,
   endForward,
+  type GradientPlace,
   grad,
   hasTileProducts,
   improveProgram,
@@ -84,7 +86,7 @@ interface Played {
 const stream = 4;
 
 /** The result and all gradients, by a program. */
-function played(of: Case, fast: boolean): Played {
+function played(of: Case, fast: boolean, places: readonly GradientPlace[] = []): Played {
   const inputs = inputsOf(of);
   const upstream = normal([of.rows, of.inner], 9, { dtype: "bfloat16" });
   const recording = beginRecording(inputs, []);
@@ -95,7 +97,7 @@ function played(of: Case, fast: boolean): Played {
   improveProgram(program, fast);
   const { forward, backward } = describeProgram(program);
   const { results, call } = playForward(program, inputs, of.p === 0 ? [] : [stream], [false], true);
-  const gradients = playBackward(call, [upstream], inputs.length);
+  const gradients = playBackward(call, [upstream], inputs.length, places);
   const lines = [...forward.operators, "backward", ...backward.operators].join("\n");
   return { results: [...results, ...gradients.map((gradient) => gradient as Tensor)], lines };
 }
@@ -127,6 +129,24 @@ describe("products with what follows them", () => {
     });
     setNumThreads(1);
     for (const others of bits.slice(1)) expect(others).toEqual(bits[0]);
+  });
+
+  it.each([true, false])("write weights' gradients where they are collected, fast %s", (fast) => {
+    for (const of of cases.filter(({ transposed }) => !transposed)) {
+      scope(() => {
+        const expected = played(of, fast).results.map(numbers);
+        // Behind each other, with a gap before them: of both weights, and of a bias, which is no product.
+        const numel = of.inner * of.columns;
+        const flat = empty([2 * numel + of.columns + 3], { dtype: "bfloat16" }).fill_(7);
+        const places = [1, 3, 2].map((gradient, index) => ({ gradient, flat, begin: 3 + index * numel }));
+        const { results } = played(of, fast, places);
+        expect(results.map(numbers)).toEqual(expected);
+        for (const { gradient, begin } of places.slice(0, 2))
+          expect(numbers(flat.narrow(0, begin, numel))).toEqual(expected[1 + gradient]);
+        expect(numbers(flat.narrow(0, 0, 3))).toEqual([7, 7, 7]);
+        expect(new Set(numbers(flat.narrow(0, 3 + 2 * numel, of.columns)))).toEqual(new Set([7]));
+      });
+    }
   });
 
   it("are left alone where bits are to stay", () => {

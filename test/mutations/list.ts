@@ -21,6 +21,9 @@ const hostOptimizer = "has them with its optimizer on the host, however late the
 const simTraining = "test/devices/sim-training.test.ts";
 const simPrograms = "test/devices/sim-programs.test.ts";
 const replayedLate = "is replayed late, whatever the schedule, to the CPU's bits, and waits for nothing";
+const simGraphs = "test/devices/sim-graphs.test.ts";
+const captured =
+  "has the bits of single operators at each launch, whatever the schedule, and waits for nothing";
 const activations = "test/offload/host-activations.test.ts";
 const comeBack =
   "come back as they were, whatever uses their device's memory meanwhile, and are waited for by nobody";
@@ -105,6 +108,34 @@ export const mutations: readonly Mutation[] = [
     from: "            [chain, from = std::move(from), to = std::move(to)] { run_chain(*chain, from, to); });",
     to: "            [] {});\n  run_chain(*chain, from, to);",
     caughtBy: [by(simPrograms, replayedLate)],
+  },
+  {
+    name: "a graph reads the arguments of the call before",
+    file: "native/core/programs/captured.cc",
+    from: "  put_into(arguments_, arguments);\n",
+    to: "",
+    caughtBy: [by(simGraphs, captured)],
+  },
+  {
+    name: "a call under way has another one's memory",
+    file: "native/core/programs/captured.cc",
+    from: "    if (call.use_count() == 1) return call;\n",
+    to: "    return call;\n",
+    caughtBy: [
+      by(simGraphs, "keeps calls under way apart, as a pipeline has them, and a result that outlives them"),
+    ],
+  },
+  {
+    name: "a replay's views look at a gradient that lies otherwise",
+    file: "native/core/programs/program.cc",
+    from: "  if (same) return tensor;\n",
+    to: "  if (same || !same) return tensor;\n",
+    caughtBy: [
+      by(
+        simGraphs,
+        "computes backward from a gradient that lies otherwise than the recorded one, singly and as a graph",
+      ),
+    ],
   },
   {
     name: "a fence stands nowhere",
@@ -988,8 +1019,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the gradient of a split map's input is one rank's",
     file: "src/compute/parallel/tensor-parallel/split-affine.ts",
-    from: "forward(copyToGroup(x, group)) : fromSequence(x);",
-    to: "forward(x) : fromSequence(x);",
+    from: "forward(copyToGroup(x, group)) : region.gatherOutputs(x, module);\n      return rule",
+    to: "forward(x) : region.gatherOutputs(x, module);\n      return rule",
     caughtBy: [by(layers, "a split affine map gives output and gradients of the unsplit one")],
   },
   {
@@ -1140,8 +1171,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "where positions are shared, nothing is added to what a delta stands beside",
     file: "src/compute/parallel/tensor-parallel/sequence-region.ts",
-    from: "return layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share)));",
-    to: "return own;",
+    from: "layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share))),",
+    to: "own,",
     caughtBy: [
       by(
         deltas,

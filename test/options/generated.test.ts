@@ -8,11 +8,11 @@ import type { runtimeSchema } from "../../src/job/options/schema.ts";
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 
-it("has the types of all options as the schema makes them (npm run docs:options writes them)", () => {
+it("has the types of all options as the schema makes them (npm run docs:write writes them)", () => {
   expect(read("src/job/options/options.generated.ts")).toBe(optionTypes());
 });
 
-it("has a page of every option as the schema makes it (npm run docs:options writes it)", () => {
+it("has a page of every option as the schema makes it (npm run docs:write writes it)", () => {
   expect(read("docs/reference/options.md")).toBe(optionsPage());
 });
 

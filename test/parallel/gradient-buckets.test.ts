@@ -2,7 +2,18 @@ import { describe, expect, it } from "vitest";
 import { ones } from "../../src/compute/nn/index.ts";
 import { layoutBlock, replicas } from "../../src/compute/parallel/index.ts";
 import { GradientBuckets } from "../../src/compute/parallel/rank/gradient-buckets.ts";
-import { hold, liveTensors, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
+import {
+  arange,
+  grad,
+  hold,
+  liveTensors,
+  ops,
+  scope,
+  type Tensor,
+  tensor,
+} from "../../src/compute/tensor/index.ts";
+import { normal } from "../kernels/inputs.ts";
+import { numbers } from "../tensor/numbers.ts";
 
 const specs = ["embedding", "middle", "head"].map((name) => ({
   name,
@@ -49,6 +60,58 @@ describe("GradientBuckets", () => {
     expect(sums.slice(0, 3)).toEqual([sum, sum, sum]);
     expect(sums).toEqual(collected([[sum, sum, sum], b, c]));
   });
+
+  it("gradients that were computed in their places stay there", () => {
+    const expected = collected([a, b, c]);
+    const buckets = new GradientBuckets([layout], "float32");
+    scope(() => {
+      const flat = buckets.open(0) as Tensor;
+      expect(buckets.open(0)).toBe(flat);
+      flat.fill_(9);
+      const placed = flat.narrow(0, layout.parameters[1]?.offset ?? 0, 3);
+      placed.copy_(tensor(b, { dtype: "float32" }));
+      buckets.contribute(0, [tensor(a, { dtype: "float32" }), placed, tensor(c, { dtype: "float32" })]);
+      expect(buckets.open(0)).toBeUndefined();
+    });
+    buckets.endMicroBatch(0);
+    const sum = buckets.take(0);
+    expect(Array.from(sum.toTypedArray() as Float32Array)).toEqual(expected);
+    sum.dispose();
+  });
+
+  it.each(["float32", "bfloat16"] as const)(
+    "rows of a table give the bits of a dense gradient, %s",
+    (dtype) => {
+      const [rows, width] = [40, 6];
+      const table = layoutBlock(
+        0,
+        "root",
+        3,
+        [{ name: "table", shape: [rows, width], dtype, init: ones }],
+        replicas(1),
+      );
+      // An output layer's, then that of two look-ups, which look some rows up several times.
+      const of = (firstByRows: number | undefined, order: readonly number[]) =>
+        scope(() => {
+          const buckets = new GradientBuckets([table], dtype);
+          const weight = normal([rows, width], 1, { dtype }).requiresGrad_();
+          const ids = tensor([3, 39, 3, 0, 3, 17, 0, 5], { dtype: "int64" });
+          const y = ops
+            .embedding(weight, ids)
+            .add(ops.embedding(weight, ids.add(arange(8).to("int64")).clamp(0, 39)));
+          const options = firstByRows === undefined ? {} : { firstByRows };
+          const [looked] = grad([y], [weight], [normal([8, width], 2, { dtype })], options);
+          const given = [normal([rows, width], 3, { dtype }), looked as Tensor];
+          for (const index of order) buckets.contribute(0, [given[index] as Tensor]);
+          buckets.endMicroBatch(0);
+          const sum = buckets.take(0);
+          const bits = numbers(sum);
+          sum.dispose();
+          return bits;
+        });
+      for (const order of [[0, 1], [1, 0], [1]]) expect(of(0, order)).toEqual(of(undefined, order));
+    },
+  );
 
   it("has zeros where nothing came", () => {
     const { offset = 0 } = layout.parameters[1] ?? {};

@@ -291,14 +291,14 @@ class NcclCommunicator final : public ExchangeCommunicator {
 }  // namespace
 }  // namespace nccl
 
-std::shared_ptr<Communicator> make_nccl(Communicator::Identity identity) {
+std::shared_ptr<Communicator> make_nccl(Communicator::Identity identity, const Look& look) {
   const c10::Device device = compute_device().is_cpu() ? default_device() : compute_device();
   if (device.is_cpu()) {
     throw CodedError("NCCL_UNAVAILABLE", "[nccl] a thread that computes on a device of its own was expected: this one computes on the host");
   }
   nccl::library();
   const StorePointer store = open_group_store(identity);
-  const std::shared_ptr<Transport> signals = connect_gloo(identity, store);
+  const std::shared_ptr<Transport> signals = connect_gloo(identity, store, look);
   return std::make_shared<nccl::NcclCommunicator>(std::move(identity), signals, store, device);
 }
 
@@ -308,7 +308,7 @@ std::shared_ptr<Communicator> make_nccl(Communicator::Identity identity) {
 
 namespace troupe::comm {
 
-std::shared_ptr<Communicator> make_nccl(Communicator::Identity) {
+std::shared_ptr<Communicator> make_nccl(Communicator::Identity, const Look&) {
   throw CodedError("NCCL_UNAVAILABLE", "[nccl] expected an addon built with Gloo, over which ranks find each other, got one built "
                                        "without its headers (apt install libgloo-dev, npm run build:native)");
 }

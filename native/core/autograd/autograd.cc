@@ -3,6 +3,10 @@
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "core/autograd/row_gradients.h"
 #include "core/invariance.h"
 #include "core/torch_version.h"
 
@@ -27,10 +31,16 @@ void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::
 }
 
 std::vector<at::Tensor> run_grad(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs,
-                                 const std::vector<at::Tensor>& gradients, bool retain_graph, bool allow_unused) {
+                                 const std::vector<at::Tensor>& gradients, GradOptions options) {
   stay_in_this_thread();
   const Variant backward;
-  return torch::autograd::grad(outputs, inputs, gradients, retain_graph, /*create_graph=*/false, allow_unused);
+  std::optional<RowGradients> by_rows;
+  if (options.first_by_rows < inputs.size()) by_rows.emplace();
+  auto made = torch::autograd::grad(outputs, inputs, gradients, options.retain_graph, /*create_graph=*/false, options.allow_unused);
+  for (size_t i = 0; i < std::min(options.first_by_rows, made.size()); i++) {
+    if (made[i].defined() && made[i].is_sparse()) made[i] = made[i].to_dense();
+  }
+  return made;
 }
 
 }  // namespace troupe

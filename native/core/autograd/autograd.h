@@ -12,8 +12,14 @@ namespace troupe {
 void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients,
                   const std::vector<at::Tensor>& inputs, bool retain_graph);
 
+struct GradOptions {
+  bool retain_graph;
+  bool allow_unused;
+  size_t first_by_rows;  // gradients of inputs from here on may be sparse
+};
+
 // The same gradients as values, one per input; undefined where `allow_unused` and the input was not used.
 std::vector<at::Tensor> run_grad(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs,
-                                 const std::vector<at::Tensor>& gradients, bool retain_graph, bool allow_unused);
+                                 const std::vector<at::Tensor>& gradients, GradOptions options);
 
 }  // namespace troupe

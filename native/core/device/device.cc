@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/device/graph.h"
 #include "core/error.h"
 
 namespace troupe {
@@ -32,6 +33,11 @@ KnownKind* find_kind(const std::string& name) {
     if (name == known->kind.name) return known;
   }
   return nullptr;
+}
+
+const KnownKind* find_kind(c10::DeviceType type) {
+  const auto found = std::find_if(kinds().begin(), kinds().end(), [&](const KnownKind* known) { return known->kind.type == type; });
+  return found == kinds().end() ? nullptr : *found;
 }
 
 int64_t count_of(KnownKind& known) {
@@ -120,10 +126,19 @@ void enter_device(c10::Device device) {
 }
 
 void* native_stream(const c10::Stream& stream) {
-  for (const KnownKind* known : kinds()) {
-    if (known->kind.type == stream.device_type() && known->kind.native_stream != nullptr) return known->kind.native_stream(stream);
-  }
+  const KnownKind* const known = find_kind(stream.device_type());
+  if (known != nullptr && known->kind.native_stream != nullptr) return known->kind.native_stream(stream);
   refuse_device(c10::DeviceTypeName(stream.device_type(), /*lower_case=*/true), "one without streams");
+}
+
+bool captures_graphs(c10::Device device) {
+  const KnownKind* const known = find_kind(device.type());
+  return known != nullptr && known->kind.capture != nullptr;
+}
+
+std::unique_ptr<DeviceGraph> capture_graph(c10::Device device, const DeviceGraph* beside, const std::function<void()>& body) {
+  if (!captures_graphs(device)) refuse_device(device.str(), "one whose work cannot be captured");
+  return find_kind(device.type())->kind.capture(device.index(), beside, body);
 }
 
 std::optional<DeviceMemory> device_memory(const std::string& kind, int64_t index) {

@@ -5,6 +5,8 @@
 #include <c10/core/Stream.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,6 +18,8 @@ struct DeviceMemory {
   int64_t live_bytes;               // of these in use: rounded up to the allocator's blocks
 };
 
+class DeviceGraph;
+
 // A kind of device that the addon brings. Null: it has nothing of the sort.
 struct DeviceKind {
   const char* name;
@@ -24,6 +28,8 @@ struct DeviceKind {
   void* (*native_stream)(const c10::Stream&);
   DeviceMemory (*memory)(int64_t index) = nullptr;
   void (*release_cached_memory)() = nullptr;  // nothing happens before the first use of a device
+  // See `capture_graph` (core/device/graph.h).
+  std::unique_ptr<DeviceGraph> (*capture)(int64_t index, const DeviceGraph* beside, const std::function<void()>& body) = nullptr;
 };
 
 // Makes a kind known by its name. From static initializers of native/devices; "cpu" and "cuda" are known already, the latter as a

@@ -235,7 +235,8 @@ void play_product(const Program& program, const Instruction& instruction, Played
   const auto empty = [](at::IntArrayRef sizes, at::ScalarType dtype) -> at::Tensor {
     return at::detail::empty_cpu(sizes, at::TensorOptions(dtype));
   };
-  const at::Tensor out = empty(geometry.sizes, at::kBFloat16);
+  const at::Tensor place = played.place_of(instruction.results[0]);
+  const at::Tensor out = place.defined() ? place : empty(geometry.sizes, at::kBFloat16);
   TileEpilogue epilogue;
   epilogue.bias = given(kBias);
   epilogue.residual = given(kResidual);

@@ -307,6 +307,7 @@ void Program::improve(bool fast) {
   run_on_device = chain_runner(device);
   if (device.is_cpu() || run_on_device != nullptr) join_elementwise();
   plan_memory();
+  find_placed();
   on_one_thread = is_small();
 }
 

@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -77,6 +79,20 @@ at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
   return view;
 }
 
+// A tensor that lies otherwise than a recorded one is laid out as that was: views know where its elements were.
+at::Tensor laid_as(const Geometry& geometry, const at::Tensor& tensor) {
+  bool same = true;
+  for (size_t i = 0; i < geometry.sizes.size(); i++) {
+    same = same && (geometry.sizes[i] == 1 || tensor.strides()[i] == geometry.strides[i]);
+  }
+  if (same) return tensor;
+  const at::AutoGradMode no_graph(false);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const at::Tensor laid = at::empty_strided(geometry.sizes, geometry.strides, tensor.options());
+  laid.copy_(tensor);
+  return laid;
+}
+
 [[noreturn]] void refuse_other(const Instruction& instruction) {
   throw CodedError("NATIVE_FAILED", "[program] expected " + instruction.name() +
                                         " to leave the gradients that it left when it was recorded, got others");
@@ -123,6 +139,7 @@ class Player {
       case Instruction::Kind::heads: return play_heads(program_, instruction, played_);
       case Instruction::Kind::product: return play_product(program_, instruction, played_, keeps_);
       case Instruction::Kind::atomic: {
+        if (const at::Tensor place = place_of(instruction); place.defined()) return multiply_into(place, instruction);
         push(instruction);
         instruction.op->callBoxed(stack_);
         break;
@@ -142,6 +159,15 @@ class Player {
       }
     }
     pop(instruction);
+  }
+
+  at::Tensor place_of(const Instruction& instruction) const {
+    return played_.places.empty() || instruction.results.empty() ? at::Tensor() : played_.place_of(instruction.results[0]);
+  }
+
+  void multiply_into(at::Tensor place, const Instruction& instruction) {
+    at::mm_out(place, at(instruction.operands[0].slots[0]), at(instruction.operands[1].slots[0]));
+    played_.slots[instruction.results[0]] = std::move(place);
   }
 
   void chain_on_device(const Instruction& instruction) {
@@ -413,9 +439,10 @@ Tensors Program::forward(const Tensors& given, bool keep, Played& played) const 
   return made;
 }
 
-Tensors Program::backward(const Tensors& given, Played& played) const {
+Tensors Program::backward(const Tensors& given, Played& played, const std::vector<GradientPlace>& places) const {
+  place_gradients(places, played);
   for (size_t i = 0; i < given.size(); i++) {
-    if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = given[i];
+    if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = laid_as(geometries[gradient_slots[i]], given[i]);
   }
   Player(*this, played, true).play(backwards);
   Tensors made;

@@ -109,6 +109,17 @@ struct Played {
   std::vector<Left> backwards;
   std::vector<int64_t> late;
   std::vector<Tensors> lists;  // of any lengths, for operators of Troupe's that take them
+  std::vector<std::pair<Slot, at::Tensor>> places;  // where products of backward are to be written
+
+  // Undefined if a slot's tensor gets memory of its own.
+  at::Tensor place_of(Slot slot) const;
+};
+
+// Memory for the gradient with this index: from an element of a flat tensor on.
+struct GradientPlace {
+  size_t gradient;
+  at::Tensor flat;
+  int64_t begin;
 };
 
 class Program {
@@ -120,8 +131,9 @@ class Program {
   // `played` has the numbers and lists of the call.
   Tensors forward(const Tensors& arguments, bool keep, Played& played) const;
 
-  // The gradients, undefined where there are none; of the results that had gradients when it was recorded, in order.
-  Tensors backward(const Tensors& gradients, Played& played) const;
+  // The gradients, undefined where there are none; of the results that had gradients when it was recorded, in order. Those that are
+  // products of bfloat16 matrices lie in their `places`, if they have one.
+  Tensors backward(const Tensors& gradients, Played& played, const std::vector<GradientPlace>& places) const;
 
   // A line for each instruction of a half, in order: what it gives, its name, what it reads.
   std::vector<std::string> describe(bool backward) const;
@@ -143,6 +155,7 @@ class Program {
   std::vector<Instruction> backwards;
   std::vector<Slot> gradients;       // of what backward was asked for
   std::vector<bool> lasts;           // by slot: whether backward reads it
+  std::vector<Slot> placed;          // by gradient: the product that may be written elsewhere; kNoSlot for none
 
   std::vector<std::pair<Slot, at::Tensor>> literals;   // made of numbers of the caller's; small
   std::vector<std::pair<Slot, at::Tensor>> constants;  // what no call changes; small
@@ -156,12 +169,14 @@ class Program {
  private:
   // By slot, how often it is read, results and gradients by the caller.
   std::vector<int32_t> count_readers() const;
+  void place_gradients(const std::vector<GradientPlace>& places, Played& played) const;
   void fold_constants();
   void fuse_products();
   void join_heads();
   void join_elementwise();
   // Finds the last uses, once both halves are there.
   void plan_memory();
+  void find_placed();
   bool is_small() const;
 };
 

@@ -19,6 +19,7 @@ bool gains_by_tiles(int64_t rows, int64_t inner, int64_t columns);
 
 // Whether the calling thread's products of bfloat16 matrices go over tiles where they can. Returns what it was before.
 bool set_tile_products(bool wanted);
+bool wants_tile_products();
 
 // Whether the product of a [M,K] and b [K,N] goes over tiles: the thread wants it, both are bfloat16, each has a dim without
 // gaps, and they are large enough to gain.

@@ -14,6 +14,7 @@
 
 #include "core/device/device.h"
 #include "core/memory/allocator.h"
+#include "devices/cuda/graph.h"
 
 namespace troupe::cuda {
 namespace {
@@ -96,7 +97,7 @@ void release_cached_memory() {
   if (prepared) c10::cuda::CUDACachingAllocator::emptyCache();
 }
 
-const RegisteredDeviceKind known({"cuda", c10::DeviceType::CUDA, prepare, native_stream, device_memory, release_cached_memory});
+const RegisteredDeviceKind known({"cuda", c10::DeviceType::CUDA, prepare, native_stream, device_memory, release_cached_memory, capture});
 
 }  // namespace
 }  // namespace troupe::cuda

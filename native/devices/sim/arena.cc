@@ -81,6 +81,7 @@ Block* Arena::take(size_t bytes, Queue& owner) {
   }
   TORCH_CHECK_WITH(OutOfMemoryError, found, "[sim] expected memory for ", bytes, " bytes on sim:", static_cast<int>(device),
                    ", got ", end_, " of ", capacity_, " held (use a smaller batch, more ranks or recomputation)");
+  if (owner.is_kept()) owner.add_memory(reached_ + begin, size);
   return new Block{this, begin, size, bytes, &owner, {}, charge_memory(static_cast<int64_t>(bytes), present_tag())};
 }
 
@@ -102,6 +103,15 @@ void Arena::give(Block* block) {
       if (left->fetch_sub(1) == 1) give_back(block);
     });
   }
+}
+
+void Arena::give_up(Queue& owner) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [begin, size] : free_[&owner]) {
+    poison(reached_ + begin, size);
+    insert(free_[nullptr], begin, size);
+  }
+  free_.erase(&owner);
 }
 
 void Arena::record(Block* block, Queue& queue) {

@@ -31,6 +31,8 @@ class Arena {
   // At once free for later work in the block's own stream, for others never; where it was recorded on other streams, only
   // when they have come past this place. What was in it is poisoned in the same order.
   void give(Block* block);
+  // Gives all of them, poisoned, what is free for one stream, of which nothing is under way.
+  void give_up(Queue& owner);
   // Says that work in `queue` uses the block.
   void record(Block* block, Queue& queue);
 

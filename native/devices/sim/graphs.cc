@@ -134,8 +134,9 @@ void run_late_with_graph(const c10::OperatorHandle& op, torch::jit::Stack* stack
     late.push_back(changed(argument, [&](const at::Tensor& stand_in) { return leaf(inputs[graph->inputs.size()], stand_in); }));
   }
   torch::jit::Stack fresh = stand_ins.of(announced.fresh);
-  push_late(current_queue(device), kept_name(op), [op, graph, late = std::move(late), fresh = std::move(fresh)]() mutable {
-    compute_forward(op, *graph, late, fresh);
+  push_late(current_queue(device), kept_name(op), [op, graph, late = std::move(late), fresh = std::move(fresh)] {
+    torch::jit::Stack values = late;
+    compute_forward(op, *graph, values, fresh);
   });
   const Tensors outputs = tensors_of(announced.results);
   Tensors saved = saves_inputs(op.operator_name().name) ? inputs : Tensors{};

@@ -277,10 +277,12 @@ void run_late(const c10::OperatorHandle& op, Stack* stack) {
     StandIns stand_ins(StandIns::Over::device);
     Stack late = late_arguments(stand_ins, arguments);
     Stack fresh = stand_ins.of(announced.fresh);
-    push_late(current_queue(device), name_of(op), [op, late = std::move(late), fresh = std::move(fresh)]() mutable {
-      call_below_autograd(op, late);
+    // A captured task runs more than once.
+    push_late(current_queue(device), name_of(op), [op, late = std::move(late), fresh = std::move(fresh)] {
+      Stack values = late;
+      call_below_autograd(op, values);
       const at::AutoDispatchBelowADInplaceOrView below;
-      fill(fresh, late);
+      fill(fresh, values);
     });
   }
   for (c10::IValue& result : announced.results) stack->push_back(std::move(result));

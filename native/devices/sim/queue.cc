@@ -22,6 +22,10 @@ c10::Stream Queue::stream() const {
 
 uint64_t Queue::push(std::string name, std::function<void()> run) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (is_kept_) {
+    if (kept_ != nullptr) kept_->push_back({std::move(name), std::move(run)});
+    return done_ = ++pushed_;
+  }
   if (!started_) {
     started_ = true;
     std::thread([this] { work(); }).detach();
@@ -33,10 +37,21 @@ uint64_t Queue::push(std::string name, std::function<void()> run) {
 
 void Queue::push_free(std::function<void()> run) {
   const uint64_t place = push("free", std::move(run));
-  if (schedule_.frees_soon(place)) has_passed(place);
+  if (!is_kept_ && schedule_.frees_soon(place)) has_passed(place);
+}
+
+void Queue::keep_in(std::vector<Task>* tasks) {
+  is_kept_ = true;
+  kept_ = tasks;
+}
+
+void Queue::refuse_wait() const {
+  if (kept_ == nullptr) return;
+  throw CodedError("TENSOR_OP_FAILED", "[graph] expected work that waits for no stream, got a wait (a captured block computes on its device alone)");
 }
 
 bool Queue::has_passed(uint64_t place) {
+  refuse_wait();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (done_ >= place) return true;
   demanded_ = std::max(demanded_, place);
@@ -45,6 +60,7 @@ bool Queue::has_passed(uint64_t place) {
 }
 
 void Queue::wait(uint64_t place) {
+  refuse_wait();
   std::unique_lock<std::mutex> lock(mutex_);
   demanded_ = std::max(demanded_, place);
   changed_.notify_all();
@@ -137,6 +153,8 @@ void Marker::synchronize() {
 
 void Marker::block(std::shared_ptr<Marker> marker, Queue& later) {
   if (&marker->queue_ == &later) return;
+  marker->queue_.refuse_wait();
+  later.refuse_wait();
   later.push("wait", [marker = std::move(marker), &later] {
     marker->queue_.wait(marker->place_);
     if (!marker->failure_.empty()) later.fail(marker->failure_);

@@ -11,6 +11,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "devices/sim/schedule.h"
 
@@ -48,6 +50,14 @@ class Queue {
   std::string failure();
   void fail(const std::string& failure);
 
+  // Makes it a stream of which nothing runs: its tasks go behind those in `tasks`, or nowhere if that is null. To wait for a captured
+  // one throws.
+  void keep_in(std::vector<Task>* tasks);
+  // Memory that was taken for such a stream.
+  void add_memory(void* begin, size_t bytes) { memory_.emplace_back(begin, bytes); }
+  const std::vector<std::pair<void*, size_t>>& memory() const { return memory_; }
+  bool is_kept() const { return is_kept_; }
+
   // Has the thread end after the task that it runs; what is left is dropped.
   void stop();
 
@@ -56,8 +66,11 @@ class Queue {
   const c10::StreamId id;
 
  private:
+  friend class Marker;
   void work();
   bool may_run() const;
+  // In a captured stream nothing passes.
+  void refuse_wait() const;
 
   const Schedule schedule_;
   std::mutex mutex_;
@@ -66,7 +79,9 @@ class Queue {
   uint64_t pushed_ = 0;
   uint64_t done_ = 0;
   uint64_t demanded_ = 0;
-  bool started_ = false, running_ = false, stopped_ = false;
+  bool started_ = false, running_ = false, stopped_ = false, is_kept_ = false;
+  std::vector<Task>* kept_ = nullptr;
+  std::vector<std::pair<void*, size_t>> memory_;
   std::string failure_;
 };
 

@@ -13,6 +13,7 @@
 #include "core/silence_warnings.h"
 #include "core/torch_version.h"
 #include "devices/sim/device.h"
+#include "devices/sim/capture.h"
 #include "devices/sim/fault.h"
 #include "devices/sim/kernels.h"
 #include "devices/sim/late.h"
@@ -86,7 +87,7 @@ void register_all() {
 #endif
 
 #if TROUPE_TORCH_AT_LEAST(2, 9)
-const RegisteredDeviceKind known({"sim", c10::DeviceType::PrivateUse1, open, native_stream});
+const RegisteredDeviceKind known({"sim", c10::DeviceType::PrivateUse1, open, native_stream, nullptr, nullptr, capture});
 #else
 const RegisteredDeviceKind known({"sim", c10::DeviceType::PrivateUse1, open, nullptr});
 #endif

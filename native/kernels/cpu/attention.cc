@@ -16,6 +16,7 @@
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/invariant_attention.h"
+#include "kernels/cpu/tile_attention.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -88,7 +89,7 @@ struct Attended {
   at::Tensor logsumexp_BHT1;  // float32
 };
 
-Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Options options) {
+Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Options options, bool in_tiles) {
   if (is_invariant()) {
     const InvariantlyAttended attended = attend_invariantly(q, k, v, at::Tensor(), options.causal, 0, options.scale);
     return {attended.out_BHTD, attended.logsumexp_BHT1};
@@ -96,8 +97,12 @@ Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, O
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
   const Attended result{projected_heads(q.sizes(), q.options()),
                         at::empty({q.size(0), q.size(1), q.size(2), 1}, float_options)};
+  if (in_tiles) {
+    attend_in_tiles(q, k, v, {options.causal, options.scale}, result.out_BHTD, result.logsumexp_BHT1);
+    return result;
+  }
   each_piece(q, k, options.causal, [&](const Piece& piece) {
-    const at::Tensor scores = scores_of(pack(piece.queries(q)), pack(piece.keys(k)));
+    const at::Tensor scores = scores_of(pack_heads(piece.queries(q), at::kFloat), pack_heads(piece.keys(k), at::kFloat));
     const at::Tensor probabilities = at::empty(scores.sizes(), q.options());
     const at::Tensor logsumexp = at::empty({scores.size(0), piece.num_rows}, float_options);
     softmax_rows(scores, {options.causal, piece.first_row}, options.scale, probabilities, logsumexp);
@@ -112,8 +117,15 @@ struct AttentionGradients {
 };
 
 AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                          const Attended& saved, Options options) {
+                          const Attended& saved, Options options, bool in_tiles) {
   const at::Tensor dq = projected_heads(q.sizes(), q.options());
+  if (in_tiles) {
+    const AttentionGradients made{dq, projected_heads(k.sizes(), k.options()), projected_heads(v.sizes(), v.options())};
+    const at::Tensor dense = dout.stride(3) == 1 ? dout : dout.contiguous();
+    attend_in_tiles_backward(dense, q, k, v, saved.out_BHTD, saved.logsumexp_BHT1, {options.causal, options.scale},
+                             {made.q, made.k, made.v});
+    return made;
+  }
   KeyGradients dk(k, q.size(2) <= kBlockRows), dv(v, q.size(2) <= kBlockRows);
   each_piece(q, k, options.causal, [&](const Piece& piece) {
     const at::Tensor packed_q = pack(piece.queries(q)), packed_k = pack(piece.keys(k));
@@ -133,11 +145,12 @@ AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, 
 
 at::Tensor attend_differentiably(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
   const Options options{causal, static_cast<float>(scale)};
-  const Attended attended = without_recording([&] { return attend(q, k, v, options); });
+  const bool in_tiles = !is_invariant() && attends_in_tiles(q, k, v);
+  const Attended attended = without_recording([&] { return attend(q, k, v, options, in_tiles); });
   record("attention", {q, k, v}, {attended.out_BHTD}, {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1},
-         [options](const Tensors& gradients, const Tensors& saved) -> Tensors {
+         [options, in_tiles](const Tensors& gradients, const Tensors& saved) -> Tensors {
            const AttentionGradients d =
-               attend_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]}, options);
+               attend_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]}, options, in_tiles);
            return {d.q, d.k, d.v};
          });
   return attended.out_BHTD;

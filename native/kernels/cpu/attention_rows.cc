@@ -219,12 +219,18 @@ struct CopyRows {
   }
 };
 
-// libtorch's own copy calls its inner loop for each row of a head, which is a few vectors long.
-void copy_heads(const at::Tensor& from_BHRD, const at::Tensor& to_BHRD) {
-  if (from_BHRD.stride(3) != 1 || to_BHRD.stride(3) != 1) {
-    at::Tensor(to_BHRD).copy_(from_BHRD);
-    return;
+template <class To, class From>
+struct AddRows {
+  static TROUPE_INLINE void run(To* __restrict to, int64_t to_stride, const From* __restrict from, int64_t from_stride,
+                                int64_t num_rows, int64_t dim) {
+    for (int64_t row = 0; row < num_rows; row++) {
+      for (int64_t i = 0; i < dim; i++) store(to, row * to_stride + i, load(to, row * to_stride + i) + load(from, row * from_stride + i));
+    }
   }
+};
+
+template <template <class, class> class Body>
+void each_head_row(const at::Tensor& from_BHRD, const at::Tensor& to_BHRD) {
   const int64_t rows = from_BHRD.size(2), dim = from_BHRD.size(3);
   with_float_type(to_BHRD.scalar_type(), [&](auto* to_type) {
     with_float_type(from_BHRD.scalar_type(), [&](auto* from_type) {
@@ -234,12 +240,20 @@ void copy_heads(const at::Tensor& from_BHRD, const at::Tensor& to_BHRD) {
       const HeadRows<const From> from(from_BHRD);
       at::parallel_for(0, from_BHRD.size(0) * from.heads, grain_rows(rows * dim), [&](int64_t first, int64_t last) {
         for (int64_t head = first; head < last; head++) {
-          run_best<CopyRows<To, From>>(to.of(head), to.row_stride, from.of(head), from.row_stride, rows, dim);
+          run_best<Body<To, From>>(to.of(head), to.row_stride, from.of(head), from.row_stride, rows, dim);
         }
       });
     });
   });
 }
+
+// libtorch's own copy calls its inner loop for each row of a head, which is a few vectors long; its sum does too.
+void copy_heads(const at::Tensor& from_BHRD, const at::Tensor& to_BHRD) {
+  if (from_BHRD.stride(3) == 1 && to_BHRD.stride(3) == 1) return each_head_row<CopyRows>(from_BHRD, to_BHRD);
+  at::Tensor(to_BHRD).copy_(from_BHRD);
+}
+
+void add_heads(const at::Tensor& from_BHRD, const at::Tensor& to_BHRD) { each_head_row<AddRows>(from_BHRD, to_BHRD); }
 
 // Calls body(row index over all heads, visible columns) for every row, in parallel.
 template <class Body>
@@ -263,6 +277,22 @@ void each_few_rows(const at::Tensor& scores_GRC, const Body& body) {
   });
 }
 
+// Softmax of `count` rows; the one at `row` sees columns 0 to visible_of(row) - 1.
+template <class Element, class VisibleOf>
+void softmax_few_rows(float* scores, int64_t count, int64_t columns, float scale, Element* probabilities, float* logsumexps,
+                      const VisibleOf& visible_of) {
+  std::array<RowSight, kRowsAtATime> sights;
+  int64_t most = 0, least = columns;
+  for (int64_t row = 0; row < count; row++) {
+    const int64_t visible = visible_of(row);
+    sights[static_cast<size_t>(row)] = {nullptr, nullptr, 0, visible, false, {}};
+    most = std::max(most, visible);
+    least = std::min(least, visible);
+  }
+  run_best<Softmax<Element>>(scores, probabilities, logsumexps, scale,
+                             ScoreRows{count, columns, whole_lanes(most, columns), least < columns ? sights.data() : nullptr, nullptr});
+}
+
 }  // namespace
 
 void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, float scale, const at::Tensor& probabilities_GRC,
@@ -274,18 +304,19 @@ void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, float sca
     using Element = std::remove_pointer_t<decltype(type)>;
     auto* probabilities = probabilities_GRC.data_ptr<Element>();
     each_few_rows(scores_GRC, [&](int64_t first, int64_t count) {
-      std::array<RowSight, kRowsAtATime> sights;
-      int64_t most = visibility.causal ? 0 : columns;
-      for (int64_t row = 0; visibility.causal && row < count; row++) {
-        const int64_t visible = visibility.of_row((first + row) % rows_of_head, columns);
-        sights[static_cast<size_t>(row)] = {nullptr, nullptr, 0, visible, false, {}};
-        most = std::max(most, visible);
-      }
-      run_best<Softmax<Element>>(
-          scores + first * columns, probabilities + first * columns, logsumexps + first, scale,
-          ScoreRows{count, columns, whole_lanes(most, columns), visibility.causal ? sights.data() : nullptr, nullptr});
+      softmax_few_rows(scores + first * columns, count, columns, scale, probabilities + first * columns, logsumexps + first,
+                       [&](int64_t row) { return visibility.of_row((first + row) % rows_of_head, columns); });
     });
   });
+}
+
+void softmax_block(float* scores, int64_t num_rows, int64_t num_columns, Visibility visibility, int64_t num_keys, float scale,
+                   at::BFloat16* probabilities, float* logsumexps) {
+  for (int64_t first = 0; first < num_rows; first += kRowsAtATime) {
+    softmax_few_rows(scores + first * num_columns, std::min(kRowsAtATime, num_rows - first), num_columns, scale,
+                     probabilities + first * num_columns, logsumexps + first,
+                     [&](int64_t row) { return visibility.of_row(first + row, num_keys); });
+  }
 }
 
 void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, float scale,
@@ -388,12 +419,15 @@ void KeyGradients::add(const at::Tensor& share_GSD, const at::Tensor& cut_of_sum
   if (once_) {
     unpack_heads(share_GSD, cut_of_sums);
   } else {
-    at::Tensor(cut_of_sums).add_(share_GSD.view(cut_of_sums.sizes()));
+    add_heads(share_GSD.view(cut_of_sums.sizes()), cut_of_sums);
   }
 }
 
 at::Tensor KeyGradients::rounded() const {
-  return once_ ? sums_ : projected_heads(sums_.sizes(), options_).copy_(sums_);
+  if (once_) return sums_;
+  const at::Tensor rounded = projected_heads(sums_.sizes(), options_);
+  copy_heads(sums_, rounded);
+  return rounded;
 }
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Gathers the gradients of a block's parameters into its flat gradient buffer.
+// Gathers the gradients of a block's parameters into its flat gradient buffer. Those that were computed there stay as they are.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/autograd/row_gradients.h"
 #include "kernels/cpu/add_range.h"
 #include "kernels/register.h"
 
@@ -40,6 +41,11 @@ bool has_float_type(const at::Tensor& tensor) { return with_float_type(tensor.sc
 // Gradients, each with its place in the buffer.
 using Pieces = std::vector<std::pair<int64_t, at::Tensor>>;
 
+bool lies_in_place(const at::Tensor& flat, int64_t offset, const at::Tensor& gradient) {
+  return gradient.is_alias_of(flat) && gradient.is_contiguous() && gradient.scalar_type() == flat.scalar_type() &&
+         gradient.storage_offset() == flat.storage_offset() + offset;
+}
+
 void add_each(const at::Tensor& flat, const Pieces& pieces, bool accumulate) {
   for (const auto& [offset, gradient] : pieces) {
     // A transposed gradient is copied by libtorch in tiles first: reading it in stride would be slower.
@@ -60,6 +66,23 @@ void add_each(const at::Tensor& flat, const Pieces& pieces, bool accumulate) {
 
 TROUPE_KERNEL(add_pieces, add_each);
 
+// Adds rows of a table to a dense one that lies at an offset.
+void add_rows(const at::Tensor& flat, int64_t offset, const at::Tensor& gradient) {
+  const at::Tensor rows =
+      gradient.is_coalesced() ? gradient : sum_rows(gradient._indices()[0], gradient._values(), gradient.size(0));
+  const at::Tensor values = rows._values().contiguous();
+  const int64_t width = values.size(1);
+  const int64_t* const ids = rows._indices().const_data_ptr<int64_t>();
+  with_float_type(flat.scalar_type(), [&](auto* to_type) {
+    with_float_type(values.scalar_type(), [&](auto* from_type) {
+      using To = std::remove_pointer_t<decltype(to_type)>;
+      using From = std::remove_pointer_t<decltype(from_type)>;
+      To* const to = flat.data_ptr<To>() + offset;
+      for (int64_t i = 0; i < values.size(0); i++) add_range(to + ids[i] * width, values.const_data_ptr<From>() + i * width, width, true);
+    });
+  });
+}
+
 void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::IntArrayRef offsets, bool accumulate) {
   check(flat, gradients, offsets);
   Pieces pieces;
@@ -71,8 +94,13 @@ void collect_gradients_(at::Tensor flat, const OptionalTensors& gradients, at::I
     const c10::optional<at::Tensor> gradient = gradients.get(i);
     const int64_t numel = numel_of(gradient);
     if (numel == 0) continue;
-    zero_until(offsets[i]);
+    zero_until(gradient->is_sparse() ? offsets[i] + numel : offsets[i]);
     written = offsets[i] + numel;
+    if (gradient->is_sparse()) {
+      add_rows(flat, offsets[i], *gradient);
+      continue;
+    }
+    if (!accumulate && lies_in_place(flat, offsets[i], *gradient)) continue;
     if (has_float_type(flat) && has_float_type(*gradient)) {
       pieces.emplace_back(offsets[i], *gradient);
       continue;
@@ -95,5 +123,7 @@ TORCH_LIBRARY_FRAGMENT(troupe, m) {
 }
 
 TROUPE_OPERATORS(m) { m.impl("collect_gradients_", collect_gradients_); }
+// With rows of a table among the gradients.
+TORCH_LIBRARY_IMPL(troupe, SparseCPU, m) { m.impl("collect_gradients_", collect_gradients_); }
 
 }  // namespace troupe

@@ -1,27 +1,39 @@
 // Mean cross entropy of hidden @ weight^T without ever holding all logits: rows are taken in chunks whose logits fill at
-// most 64 MiB, and a chunk's gradient overwrites its logits. When gradients will be wanted they are made in forward, while
+// most 64 MiB, or with tiles as much as two weights, and a chunk's gradient overwrites its logits. When gradients will be wanted they are made in forward, while
 // the logits are there; backward only scales them. hidden_ND, weight_VD, targets_N.
 
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/autograd/differentiable.h"
 #include "core/programs/tile_products.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/register.h"
 
 namespace troupe {
 namespace {
 
 constexpr int64_t kMaxLogitsBytes = int64_t{64} << 20;
+
+// `to` may be one of the others.
+template <class To, class One, class Other>
+struct AddNumbers {
+  static TROUPE_INLINE void run(To* to, const One* one, const Other* other, int64_t first, int64_t last) {
+#pragma GCC ivdep
+    for (int64_t i = first; i < last; i++) store(to, i, (0.0f + load(one, i)) + load(other, i));
+  }
+};
 
 struct Wanted {
   bool hidden;
@@ -42,7 +54,9 @@ float deferred_factor(const at::Tensor& hidden, const Targets& targets) {
 
 int64_t rows_per_chunk(const at::Tensor& hidden, const at::Tensor& weight) {
   const int64_t row_bytes = std::max<int64_t>(1, weight.size(0) * static_cast<int64_t>(hidden.element_size()));
-  return std::max<int64_t>(1, kMaxLogitsBytes / row_bytes);
+  // A second chunk's gradient of the weight, and its sum with the first one's, take that much.
+  const int64_t with_tiles = wants_tile_products() && hidden.scalar_type() == at::kBFloat16 ? 2 * static_cast<int64_t>(weight.nbytes()) : 0;
+  return std::max<int64_t>(1, std::max(kMaxLogitsBytes, with_tiles) / row_bytes);
 }
 
 // The tile products gain by so many columns; others are libtorch's.
@@ -51,26 +65,54 @@ void multiply_into(at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
   else at::mm_out(out, a, b);
 }
 
-// dW += dlogits^T hidden. Several chunks add up in float32: bfloat16 would lose the small ones.
-void add_weight_gradient(at::Tensor& sum_VD, const at::Tensor& dlogits_RV, const at::Tensor& hidden_RD, bool only_chunk) {
-  const at::Tensor chunk_VD = at::empty({dlogits_RV.size(1), hidden_RD.size(1)}, hidden_RD.options());
-  multiply_into(chunk_VD, dlogits_RV.t(), hidden_RD);
-  if (only_chunk) {
-    sum_VD = chunk_VD;
-  } else {
-    sum_VD.add_(chunk_VD);
+// dW += dlogits^T hidden. Several chunks add up in float32, since bfloat16 would lose the small ones: in a tensor of its own if there are
+// more than two.
+class WeightGradient {
+ public:
+  void add(const at::Tensor& dlogits_RV, const at::Tensor& hidden_RD, bool is_last) {
+    const at::Tensor chunk_VD = at::empty({dlogits_RV.size(1), hidden_RD.size(1)}, hidden_RD.options());
+    multiply_into(chunk_VD, dlogits_RV.t(), hidden_RD);
+    if (!sum_VD_.defined()) {
+      sum_VD_ = chunk_VD;
+      return;
+    }
+    const at::Tensor to = is_last ? chunk_VD : wide_ ? sum_VD_ : at::empty(chunk_VD.sizes(), chunk_VD.options().dtype(at::kFloat));
+    add_numbers(to, sum_VD_, chunk_VD);
+    sum_VD_ = to;
+    wide_ = true;
   }
-}
+
+  const at::Tensor& sum() const { return sum_VD_; }
+
+ private:
+  static void add_numbers(const at::Tensor& to, const at::Tensor& one, const at::Tensor& other) {
+    with_float_type(to.scalar_type(), [&](auto* to_type) {
+      with_float_type(one.scalar_type(), [&](auto* one_type) {
+        with_float_type(other.scalar_type(), [&](auto* other_type) {
+          using To = std::remove_pointer_t<decltype(to_type)>;
+          using One = std::remove_pointer_t<decltype(one_type)>;
+          using Other = std::remove_pointer_t<decltype(other_type)>;
+          at::parallel_for(0, to.numel(), kGrainElements, [&](int64_t first, int64_t last) {
+            run_best<AddNumbers<To, One, Other>>(to.mutable_data_ptr<To>(), one.const_data_ptr<One>(), other.const_data_ptr<Other>(), first,
+                                                 last);
+          });
+        });
+      });
+    });
+  }
+
+  at::Tensor sum_VD_;
+  bool wide_ = false;
+};
 
 LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_VD, const Targets& targets, Wanted wanted) {
   const int64_t num_rows = hidden_ND.size(0);
   const int64_t chunk_rows = rows_per_chunk(hidden_ND, weight_VD);
-  const bool only_chunk = num_rows > 0 && num_rows <= chunk_rows;
   LossAndGradients out;
   out.factor = deferred_factor(hidden_ND, targets);
   const float scale = targets.row_weight() / out.factor;
   if (wanted.hidden) out.hidden_ND = at::empty_like(hidden_ND);
-  if (wanted.weight && !only_chunk) out.weight_VD = at::zeros(weight_VD.sizes(), weight_VD.options().dtype(at::kFloat));
+  WeightGradient weight_gradient;
   double loss_sum = 0;
   for (int64_t first = 0; first < num_rows; first += chunk_rows) {
     const at::Tensor hidden_RD = hidden_ND.narrow(0, first, std::min(chunk_rows, num_rows - first));
@@ -79,9 +121,9 @@ LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_V
     if (!wanted.hidden && !wanted.weight) continue;
     cross_entropy_gradient(logits_RV, logsumexp_R, targets, first, scale, logits_RV);
     if (wanted.hidden) multiply_into(out.hidden_ND.narrow(0, first, hidden_RD.size(0)), logits_RV, weight_VD);
-    if (wanted.weight) add_weight_gradient(out.weight_VD, logits_RV, hidden_RD, only_chunk);
+    if (wanted.weight) weight_gradient.add(logits_RV, hidden_RD, first + chunk_rows >= num_rows);
   }
-  if (wanted.weight) out.weight_VD = out.weight_VD.to(weight_VD.scalar_type());
+  if (wanted.weight) out.weight_VD = weight_gradient.sum().defined() ? weight_gradient.sum() : at::zeros_like(weight_VD);
   out.loss = at::scalar_tensor(loss_sum / static_cast<double>(targets.num_counted), at::kFloat);
   return out;
 }

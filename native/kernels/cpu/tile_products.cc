@@ -20,6 +20,7 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/row_rules.h"
+#include "kernels/cpu/tile_pairs.h"
 
 namespace troupe {
 namespace {
@@ -34,100 +35,6 @@ constexpr int64_t kChunkRows = 1024;    // for which 64 columns are laid out onc
 constexpr int64_t kLeastMultiplied = int64_t{1} << 20;
 
 thread_local bool wants_tiles = false;
-
-using Words = uint32_t __attribute__((vector_size(64)));
-using Halves = uint16_t __attribute__((vector_size(32)));
-constexpr int64_t kWords = 16;
-
-// Swaps the blocks off the diagonal of a square of words, of half its size and less.
-template <int kHalf>
-TROUPE_INLINE void swap_blocks(Words (&rows)[kWords]) {
-  Words upper, lower;
-  for (int lane = 0; lane < kWords; lane++) {
-    upper[lane] = static_cast<uint32_t>(lane & kHalf ? kWords + lane - kHalf : lane);
-    lower[lane] = static_cast<uint32_t>(lane & kHalf ? kWords + lane : lane + kHalf);
-  }
-#pragma GCC unroll 16
-  for (int row = 0; row < kWords; row++) {
-    if (row & kHalf) continue;
-    const Words one = rows[row], other = rows[row + kHalf];
-    rows[row] = __builtin_shuffle(one, other, upper);
-    rows[row + kHalf] = __builtin_shuffle(one, other, lower);
-  }
-  if constexpr (kHalf > 1) swap_blocks<kHalf / 2>(rows);
-}
-
-// `first` and `second` [count] as pairs, with zeros behind them; no `second` counts as zeros.
-TROUPE_INLINE void set_pairs(Words& pairs, const uint16_t* first, const uint16_t* second, int64_t count) {
-  Halves low{}, high{};
-  std::memcpy(&low, first, static_cast<size_t>(count) * sizeof(uint16_t));
-  if (second) std::memcpy(&high, second, static_cast<size_t>(count) * sizeof(uint16_t));
-  pairs = __builtin_convertvector(low, Words) | __builtin_convertvector(high, Words) << 16;
-}
-
-// Columns of b as `brgemm` reads them: to[k / 2][column] = (b[k][column], b[k + 1][column]), with zeros beyond the edges.
-// from[k * stride + column].
-struct PairRows {
-  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t columns, uint32_t* to) {
-    for (int64_t k = 0; k < inner; k += 2) {
-      const uint16_t* const first = from + k * stride;
-      const uint16_t* const second = k + 1 < inner ? first + stride : nullptr;
-      uint32_t* const row = to + k / 2 * kTileColumns;
-      for (int64_t i = 0; i < kTileColumns; i += kWords) {
-        Words pairs{};
-        if (i + kWords <= columns && second) set_pairs(pairs, first + i, second + i, kWords);
-        else if (i < columns) set_pairs(pairs, first + i, second ? second + i : nullptr, std::min(kWords, columns - i));
-        std::memcpy(row + i, &pairs, sizeof(Words));
-      }
-    }
-  }
-};
-
-// The same from[column * stride + k].
-struct PairColumns {
-  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t columns, uint32_t* __restrict to) {
-    for (int64_t k = 0; k < inner; k += 2 * kWords) {
-      const int64_t count = std::min(2 * kWords, inner - k);
-      for (int64_t first = 0; first < kTileColumns; first += kWords) {
-        Words square[kWords];
-        for (int64_t i = 0; i < kWords; i++) {
-          const uint16_t* const row = from + (first + i) * stride + k;
-          square[i] = Words{};
-          if (first + i >= columns) continue;
-          if (count == 2 * kWords) std::memcpy(&square[i], row, sizeof(Words));
-          else std::memcpy(&square[i], row, static_cast<size_t>(count) * sizeof(uint16_t));
-        }
-        swap_blocks<8>(square);
-        for (int64_t i = 0; i < (count + 1) / 2; i++) std::memcpy(to + (k / 2 + i) * kTileColumns + first, &square[i], sizeof(Words));
-      }
-    }
-  }
-};
-
-// Rows of a that lies transposed, with an even number of columns: to[row][k] = from[k * stride + row], zeros beyond the edges.
-struct LayRows {
-  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t rows, uint16_t* __restrict to) {
-    const int64_t even = inner + inner % 2;
-    for (int64_t row = 0; row < rows; row += kWords) {
-      const int64_t here = std::min(kWords, rows - row);
-      for (int64_t k = 0; k < inner; k += 2 * kWords) {
-        Words square[kWords];
-        for (int64_t i = 0; i < kWords; i++) {
-          const int64_t at = k + 2 * i;
-          const uint16_t* const first = from + at * stride + row;
-          square[i] = Words{};
-          if (at >= inner) continue;
-          const uint16_t* const second = at + 1 < inner ? first + stride : nullptr;
-          if (here == kWords && second) set_pairs(square[i], first, second, kWords);
-          else set_pairs(square[i], first, second, here);
-        }
-        swap_blocks<8>(square);
-        const auto bytes = static_cast<size_t>(std::min(2 * kWords, even - k)) * sizeof(uint16_t);
-        for (int64_t i = 0; i < here; i++) std::memcpy(to + (row + i) * even + k, &square[i], bytes);
-      }
-    }
-  }
-};
 
 // Where a tile's results go; pointers to its first element, null for none.
 struct TileEnds {
@@ -220,14 +127,6 @@ struct Laid {
 
 const uint16_t* bits(const Narrow* numbers) { return reinterpret_cast<const uint16_t*>(numbers); }
 
-// Scratch of a thread, not cleared.
-template <class T>
-T* scratch(size_t count) {
-  thread_local std::vector<T> kept;
-  if (kept.size() < count) kept.resize(count);
-  return kept.data();
-}
-
 class TileProduct {
  public:
   TileProduct(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue)
@@ -259,8 +158,8 @@ class TileProduct {
   // Numbers of b from [k, panel] to the right and below, in pairs.
   void pair(int64_t k, int64_t count, int64_t panel, uint32_t* to) const {
     const uint16_t* const from = bits(b_.at(k, panel * kTileColumns));
-    if (b_.transposed) run_best<PairColumns>(from, b_.stride, count, columns_at(panel), to);
-    else run_best<PairRows>(from, b_.stride, count, columns_at(panel), to);
+    if (b_.transposed) run_best<PairColumns>(from, b_.stride, count, columns_at(panel), kTileColumns, to);
+    else run_best<PairRows>(from, b_.stride, count, columns_at(panel), kTileColumns, to);
   }
 
   // Asks for a share of what `pair` will read next: its lines lie apart, so the processor does not foresee them.
@@ -429,6 +328,8 @@ bool has_tile_products() {
 bool gains_by_tiles(int64_t rows, int64_t inner, int64_t columns) {
   return rows >= 16 && inner >= 32 && columns >= 32 && rows * inner * columns >= kLeastMultiplied;
 }
+
+bool wants_tile_products() { return wants_tiles; }
 
 bool set_tile_products(bool wanted) { return std::exchange(wants_tiles, wanted && has_tile_products()); }
 

@@ -218,8 +218,8 @@ export class Runtime implements AsyncDisposable {
    * @param jobUrl - URL or path of a module whose default export is `defineJob({ … })`
    * @param overrides - values for the job's settings, instead of its defaults
    * @returns after every thread of the run has ended and listeners have received its events; slow ones get at most a second
-   * @throws {TroupeError} `RUN_IN_PROGRESS` during another run and after {@link stop}; else with the first cause of the failure; by then every thread of the run has ended, and saved
-   *   checkpoints are kept
+   * @throws {TroupeError} `RUN_IN_PROGRESS` during another run and after {@link stop}; else with the first cause of the failure; by
+   *   then every thread of the run has ended, and saved checkpoints are kept
    */
   async run(jobUrl: URL | string, overrides: Readonly<Record<string, unknown>> = {}): Promise<RunResult> {
     this.#refuseBusy();

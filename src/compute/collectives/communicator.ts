@@ -49,6 +49,8 @@ export interface CommunicatorOptions {
    * runtime's `CollectiveLine` reads them. `group` is the name written there.
    */
   readonly status?: { readonly memory: Uint8Array; readonly group: string };
+  /** Called now and then while it waits for members of other processes to join; what it throws ends the wait. */
+  readonly look?: () => void;
 }
 
 /**
@@ -190,12 +192,12 @@ export class Communicator implements Disposable {
 /**
  * Joins a group. `local` and threads of one process need no rendezvous. A member that never joins is noticed by the first
  * operation, or by this call if processes must connect.
- * @throws {TroupeError} `COLLECTIVE_ARGUMENT` for options that are out of range or contradict the other members';
+ * @throws what `look` throws; {TroupeError} `COLLECTIVE_ARGUMENT` for options that are out of range or contradict the other members';
  *   `GLOO_UNAVAILABLE` or `NCCL_UNAVAILABLE` if the backend is missing; `COLLECTIVE_TIMEOUT` if the others do not connect
  *   within the deadline
  */
 export function openCommunicator(options: CommunicatorOptions): Communicator {
-  const { backend, name, rank, size, rendezvous = "", deadlineMs, delayMs = 0, status } = options;
+  const { backend, name, rank, size, rendezvous = "", deadlineMs, delayMs = 0, status, look } = options;
   const { checked = false, reduction = "ordered" } = options;
   return new Communicator(
     native().openCommunicator(
@@ -210,6 +212,7 @@ export function openCommunicator(options: CommunicatorOptions): Communicator {
       status?.group ?? "",
       checked,
       reduction === "direct",
+      look,
     ),
     options,
   );

@@ -1,5 +1,5 @@
-import { noGrad, ops, scope, type Tensor } from "../tensor/index.ts";
-import { argument, checkShapes } from "./check.ts";
+import { ops, type Tensor } from "../tensor/index.ts";
+import { argument, checkShapes, widened, withoutGraph } from "./check.ts";
 import { klEstimate } from "./log-probs.ts";
 
 /** Options of {@link groupAdvantages}. */
@@ -30,8 +30,7 @@ export function groupAdvantages(
     const groups = groupsOf("groupAdvantages", rewards, samples);
     const centered = groups.sub(groups.mean([-1], false).unsqueeze(-1));
     if (divideBy === "none") return centered.reshape([-1]);
-    const deviation =
-      divideBy === "batch" ? deviationOf(rewards, rewards.numel) : deviationOf(groups, samples);
+    const deviation = deviationOf(divideBy === "batch" ? groups.reshape([1, -1]) : groups);
     return centered.div(deviation.add(epsilon)).reshape([-1]);
   });
 }
@@ -175,8 +174,7 @@ export function overlongPenalties(
   { maxTokens, buffer }: { readonly maxTokens: number; readonly buffer: number },
 ): Tensor {
   return withoutGraph(() => {
-    const wide = lengths.dtype === "float64" ? lengths : lengths.to("float32");
-    return wide
+    return widened(lengths)
       .neg()
       .add(maxTokens - buffer)
       .div(buffer)
@@ -190,11 +188,7 @@ function groupsOf(where: string, rewards: Tensor, samples: number): Tensor {
   return rewards.reshape([-1, samples]);
 }
 
-/** Unbiased; 0 of one value. */
-function deviationOf(values: Tensor, count: number): Tensor {
-  return values.ndim === 1 ? values.std([0], count > 1 ? 1 : 0) : values.std([-1], count > 1 ? 1 : 0, true);
-}
-
-function withoutGraph<T>(body: () => T): T {
-  return scope(() => noGrad(body));
+/** The unbiased deviation of each row, [R, 1]; 0 of one value. */
+function deviationOf(values: Tensor): Tensor {
+  return values.std([-1], (values.shape[1] ?? 0) > 1 ? 1 : 0, true);
 }

@@ -1,5 +1,5 @@
 import { ops, type Tensor } from "../tensor/index.ts";
-import { checkShapes } from "./check.ts";
+import { checkShapes, widened } from "./check.ts";
 import { weighedMean } from "./log-probs.ts";
 
 /** Options of {@link distillationLoss}. */
@@ -34,8 +34,7 @@ export function distillationLoss(
   { divergence = "forward", temperature = 1 }: DistillationOptions = {},
 ): Tensor {
   checkShapes("distillationLoss", { student, teacher });
-  const logProbsOf = (logits: Tensor) =>
-    (logits.dtype === "float64" ? logits : logits.to("float32")).div(temperature).logSoftmax(-1);
+  const logProbsOf = (logits: Tensor) => widened(logits).div(temperature).logSoftmax(-1);
   const ofStudent = logProbsOf(student);
   const ofTeacher = logProbsOf(teacher.detach());
   if (divergence === "forward") return weighedMean(divergenceOf(ofTeacher, ofStudent), weights);

@@ -1,5 +1,5 @@
 import { gradEnabled, isInvariant, noGrad, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
-import { argument, checkShapes } from "./check.ts";
+import { argument, checkShapes, widened, withoutGraph } from "./check.ts";
 
 // N texts, T tokens in each, V words.
 
@@ -11,7 +11,7 @@ import { argument, checkShapes } from "./check.ts";
  * @returns [N, T]
  */
 export function tokenLogProbs(logits: Tensor, tokens: Tensor, temperature = 1): Tensor {
-  const wide = logits.dtype === "float64" ? logits : logits.to("float32");
+  const wide = widened(logits);
   const scaled = temperature === 1 ? wide : wide.div(temperature);
   const isIgnored = tokens.lt(0);
   const words = tokens.maskedFill(isIgnored, 0);
@@ -64,14 +64,12 @@ export function rowLogProbs(logits: Tensor, tokens: Tensor): Float32Array<ArrayB
  */
 export function tokenWeights(mask: Tensor, mean: "sequence" | "token" | number): Tensor {
   if (typeof mean === "number" && !(mean > 0)) throw argument("tokenWeights", "a divisor above 0", mean);
-  return scope(() =>
-    noGrad(() => {
-      const counted = mask.dtype === "float64" ? mask : mask.to("float32");
-      if (typeof mean === "number") return counted.div(mean);
-      if (mean === "token") return counted.mul(mask.shape[0] ?? 1).div(counted.sum().clampMin(1));
-      return counted.div(counted.sum([-1], true).clampMin(1));
-    }),
-  );
+  return withoutGraph(() => {
+    const counted = widened(mask);
+    if (typeof mean === "number") return counted.div(mean);
+    if (mean === "token") return counted.mul(mask.shape[0] ?? 1).div(counted.sum().clampMin(1));
+    return counted.div(counted.sum([-1], true).clampMin(1));
+  });
 }
 
 /**

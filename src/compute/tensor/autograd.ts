@@ -8,6 +8,11 @@ export interface GradOptions {
   readonly retainGraph?: boolean;
   /** Returns null for inputs that the outputs do not depend on, instead of throwing; false by default. */
   readonly allowUnused?: boolean;
+  /**
+   * The inputs from this index on may get sparse gradients on the host, if they are tables of vectors: those rows that were looked
+   * up. Default: none.
+   */
+  readonly firstByRows?: number;
 }
 
 /**
@@ -23,7 +28,8 @@ export function grad(
 ): (Tensor | null)[] {
   const wanted = asList(inputs);
   putOperands(outputs, gradients, wanted);
-  native().grad(options.retainGraph ?? false, options.allowUnused ?? false);
+  const { retainGraph = false, allowUnused = false, firstByRows = wanted.length } = options;
+  native().grad(retainGraph, allowUnused, firstByRows);
   const handles = Array.from(frame.subarray(0, wanted.length));
   return handles.map((handle) => (handle === 0 ? null : adopt(handle)));
 }

@@ -79,7 +79,7 @@ export interface Native {
   /** The frame holds the lists outputs, gradients (with gaps) and inputs. */
   backward(retainGraph: boolean): void;
   /** The frame holds the lists outputs, gradients (with gaps) and inputs; afterwards one handle per input (0: none). */
-  grad(retainGraph: boolean, allowUnused: boolean): void;
+  grad(retainGraph: boolean, allowUnused: boolean, firstByRows: number): void;
   /** Programs: see `programs.ts`, which writes their lists to the frame. */
   canRecord(): boolean;
   beginRecording(): number;
@@ -90,6 +90,7 @@ export interface Native {
   endBackward(recording: number): number | string | Error;
   programDifference(one: number, other: number): string;
   improveProgram(program: number, fast: boolean): void;
+  captureProgram(program: number): string;
   hasTileProducts(): boolean;
   /** Returns this thread's previous one. */
   setTileProducts(wanted: boolean): boolean;
@@ -130,6 +131,7 @@ export interface Native {
     group: string,
     checked: boolean,
     direct: boolean,
+    look: (() => void) | undefined,
   ): number;
   closeCommunicator(communicator: number): void;
   abortCommunicator(communicator: number, reason: string): void;

@@ -85,6 +85,16 @@ export function improveProgram(program: number, fast = false): void {
   native().improveProgram(program, fast);
 }
 
+/**
+ * From now on a device takes each half of a program's calls at once, as a graph that it captured: the same operators on memory of their
+ * own, so that bits stay. Arguments are copied to that memory, and results from it. The first call is issued singly.
+ * On the host nothing changes.
+ * @returns why calls are not captured; "" if they are
+ */
+export function captureProgram(program: number): string {
+  return native().captureProgram(program);
+}
+
 /** Whether this processor, with this libtorch, multiplies bfloat16 tiles, which fast programs are made of. */
 export function hasTileProducts(): boolean {
   return native().hasTileProducts();
@@ -136,12 +146,31 @@ export function playForward(
   return { results: handles.map((handle) => adopt(handle)), call };
 }
 
+/** Memory for one of the gradients that a program gives: an element of a flat tensor, and those behind it. */
+export interface GradientPlace {
+  /** Its index among the gradients. */
+  readonly gradient: number;
+  readonly flat: Tensor;
+  readonly begin: number;
+}
+
 /**
  * Replays the backward half, and releases the call.
  * @param count - the number of gradients that were recorded
+ * @param places - where gradients that are products may be written; others get memory of their own
  */
-export function playBackward(call: number, gradients: readonly Tensor[], count: number): (Tensor | null)[] {
-  putTensors(0, gradients, "program", "gradients");
+export function playBackward(
+  call: number,
+  gradients: readonly Tensor[],
+  count: number,
+  places: readonly GradientPlace[] = [],
+): (Tensor | null)[] {
+  const flats = places.map(({ flat }) => flat);
+  const next = putTensors(putTensors(0, gradients, "program", "gradients"), flats, "program", "places");
+  putList(
+    next,
+    places.flatMap(({ gradient, begin }) => [gradient, begin]),
+  );
   native().playBackward(call);
   return takeGradients(count);
 }

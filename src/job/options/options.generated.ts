@@ -1,4 +1,4 @@
-// Made from schema.ts by `npm run docs:options`. A test compares the two.
+// Made from schema.ts by `npm run docs:write`. A test compares the two.
 import type { EventSink } from "../events/index.ts";
 import type { LossScaleRule } from "../../compute/optim/index.ts";
 

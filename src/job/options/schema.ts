@@ -8,7 +8,10 @@ import { grouped, named, option } from "./option.ts";
 const MAX_RANKS = 256;
 const LAST_PORT = 65_535;
 const USUAL_SEED = 1337;
-/** Share of the optimizer state that `offload.optimizer` offloads without a `ratio`. No default of the schema: it needs `offload.optimizer`. */
+/**
+ * Share of the optimizer state that `offload.optimizer` offloads without a `ratio`. No default of the schema: it needs
+ * `offload.optimizer`.
+ */
 export const USUAL_RATIO = 1;
 
 /** An option for the number of steps between two events that cost more than the figures of a step. */

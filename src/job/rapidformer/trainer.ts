@@ -62,7 +62,9 @@ abstract class Trainer {
    * Rapidformer's `model_optimizer_lr_scheduler_provider`: declares the model, in every rank, as for one device. Weights come from the
    * folder of `--pretrained-model-name-or-path`, unless `--fresh` draws them.
    */
-  abstract modelOptimizerLrSchedulerProvider(): ModelProvided;
+  modelOptimizerLrSchedulerProvider(): ModelProvided {
+    throw hookMissing("modelOptimizerLrSchedulerProvider()");
+  }
 
   /** Rapidformer's `run_forward_step`. `batchOrIterator`: a batch for {@link Finetuner}, an iterator of one for {@link PreTrainer}. */
   abstract runForwardStep(batchOrIterator: unknown, model: Module, rank: Rank): ForwardStep;
@@ -132,10 +134,6 @@ export class Finetuner extends Trainer {
     ]
   > {
     throw hookMissing("trainValidTestDatasetsProvider()");
-  }
-
-  modelOptimizerLrSchedulerProvider(): ModelProvided {
-    throw hookMissing("modelOptimizerLrSchedulerProvider()");
   }
 
   runForwardStep(_batch: TensorBatch, _model: Module, _rank?: Rank): ForwardStep {
@@ -242,10 +240,6 @@ export class PreTrainer extends Trainer {
     ]
   > {
     throw hookMissing("trainValidTestDatasetsProvider(trainValTestNumSamples)");
-  }
-
-  modelOptimizerLrSchedulerProvider(): ModelProvided {
-    throw hookMissing("modelOptimizerLrSchedulerProvider()");
   }
 
   runForwardStep(_iterator: Iterator<TensorBatch>, _model: Module, _rank?: Rank): ForwardStep {

@@ -27,9 +27,9 @@ type Sample = readonly ChatTokens[];
 /**
  * Predicts the assistant's next token in chats. Score: perplexity over the tokens of answers.
  *
- * Files: `.jsonl` or `.parquet`, see `chatIn`. Chats are written by the tokenizer's template and cut at `length`; those without an answer in
- * front of the cut are left out, and counted in the facts. With `isPacked`, a sample of `train` is as many chats as fit into
- * `length` tokens.
+ * Files: `.jsonl` or `.parquet`, see `chatIn`. Chats are written by the tokenizer's template and cut at `length`; those without an
+ * answer in front of the cut are left out, and counted in the facts. With `isPacked`, a sample of `train` is as many chats as fit
+ * into `length` tokens.
  */
 export const chatLm: WeighedTask<Chat, ChatBatch> = defineTask({
   task: "causal_lm",

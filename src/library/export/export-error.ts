@@ -1,7 +1,11 @@
 import { TroupeError } from "../../errors/index.ts";
 
 /** @param module - name of the module that cannot be exported; empty for the model itself */
-export function exportError(expected: string, got: string, module?: string, hint?: string): TroupeError {
+export function exportError(
+  expected: string,
+  got: string,
+  { module, hint }: { readonly module?: string; readonly hint?: string } = {},
+): TroupeError {
   return new TroupeError("EXPORT", {
     where: "export",
     expected,

@@ -87,7 +87,7 @@ async function writeGgufFolder(
   name: string,
 ): Promise<string[]> {
   for (const [option, value] of Object.entries({ opset, maxFileBytes }))
-    if (value !== undefined) throw exportError("options of GGUF files", option, undefined, "it is ONNX's");
+    if (value !== undefined) throw exportError("options of GGUF files", option, { hint: "it is ONNX's" });
   const known = types.map((type) => typeOf(type, ggufFiles));
   const form = await ggufModelOf(opened);
   await mkdir(folder, { recursive: true });

@@ -50,29 +50,20 @@ export interface OpenModelOptions {
 export async function openModel(path: string, { base, task: given }: OpenModelOptions): Promise<OpenedModel> {
   const adapter = existsSync(join(path, adapterConfigName)) ? path : undefined;
   if (adapter === undefined && base !== undefined)
-    throw exportError(
-      "a base with an adapter",
-      `one with ${path}`,
-      undefined,
-      `that has no ${adapterConfigName}`,
-    );
+    throw exportError("a base with an adapter", `one with ${path}`, {
+      hint: `that has no ${adapterConfigName}`,
+    });
   if (adapter !== undefined && base === undefined)
-    throw exportError(
-      "the folder of the model that the adapter was tuned from",
-      "none",
-      undefined,
-      "--base names it",
-    );
+    throw exportError("the folder of the model that the adapter was tuned from", "none", {
+      hint: "--base names it",
+    });
   const source = await openSource(base ?? path);
   try {
     const { config } = source;
     if (config === undefined)
-      throw exportError(
-        `a config.json of the model in ${path}`,
-        "none",
-        undefined,
-        "models of a class of your own are exported by writeOnnx",
-      );
+      throw exportError(`a config.json of the model in ${path}`, "none", {
+        hint: "models of a class of your own are exported by writeOnnx",
+      });
     const task = taskIn(config, given);
     const model = autoModel(task, configOfFile(config));
     const release = adapter === undefined ? undefined : await loadMerged(model, source, adapter);
@@ -101,8 +92,7 @@ function taskIn(config: JsonObject, given: string | undefined): Task {
   throw exportError(
     "a model with the head of a task",
     task ?? `architectures ${JSON.stringify(config.architectures ?? null)} of ${String(config.model_type)}`,
-    undefined,
-    "--task names one, such as causal_lm or sequence_classification",
+    { hint: "--task names one, such as causal_lm or sequence_classification" },
   );
 }
 

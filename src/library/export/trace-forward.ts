@@ -116,7 +116,10 @@ export function recordForward(
 function readingValues(error: unknown, module: string | undefined): Error | undefined {
   if (!(error instanceof Error && /Meta tensors|on meta/.test(error.message))) return undefined;
   const hint = "what depends on values cannot be recorded: compute with tensors, such as ops.where";
-  return exportError("a forward that reads no numbers from tensors", "one that does", module ?? "", hint);
+  return exportError("a forward that reads no numbers from tensors", "one that does", {
+    module: module ?? "",
+    hint,
+  });
 }
 
 /** Binds state to tensors without memory. @returns a function that binds the former memory again */
@@ -265,7 +268,7 @@ function joinTraces(traces: readonly Trace[], symbols: SizeSymbol[]): RecordedFo
       throw exportError(
         "numbers that are the same for all sizes",
         `${tensor.dtype} [${tensor.shape.length} dims] made from sizes`,
-        "",
+        { module: "" },
       );
     return { kind, values, tensor };
   });
@@ -326,11 +329,9 @@ function joinArguments(
 }
 
 function unfit({ operator, module }: TracedCall & { readonly module: string }, argument: string): Error {
-  return exportError(
-    `numbers that follow from the inputs' sizes as ${argument} of ${operator}`,
-    "others",
+  return exportError(`numbers that follow from the inputs' sizes as ${argument} of ${operator}`, "others", {
     module,
-  );
+  });
 }
 
 function branching(
@@ -342,6 +343,6 @@ function branching(
   return exportError(
     "the same operators for all sizes of inputs",
     `${call?.operator ?? "none"} and ${other?.operator ?? "none"}`,
-    module,
+    { module },
   );
 }

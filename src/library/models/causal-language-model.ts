@@ -52,7 +52,10 @@ export interface CausalFamily<Config extends CausalConfig> {
   configJson(config: Config, suffix: string): NamedState["configJson"];
 }
 
-/** Names of a family's parameters in files. @param withoutHead - whether an output layer in a file is ignored: the model has none of its own */
+/**
+ * Names of a family's parameters in files.
+ * @param withoutHead - whether an output layer in a file is ignored: the model has none of its own
+ */
 export function causalNaming<Config extends CausalConfig>(
   { prefix, buffers = [], renamed = [] }: CausalFamily<Config>,
   withoutHead: boolean,

@@ -40,8 +40,8 @@ export interface SupervisorOptions {
   /** Deadline for stopping a child, in ms. Before a restart their messages are not drained. */
   readonly stopDeadlineMs?: number;
   /**
-   * Whether each child always has a warm standby: a thread, with a process if it lives in one, that has loaded its module and takes its place. It
-   * costs the standby's memory. False by default.
+   * Whether each child always has a warm standby: a thread, with a process if it lives in one, that has loaded its module and takes
+   * its place. It costs the standby's memory. False by default.
    */
   readonly warmStandby?: boolean;
   readonly onRestart?: (report: RestartReport) => void;

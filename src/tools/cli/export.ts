@@ -1,7 +1,4 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { Command } from "commander";
-import { adapterConfigName } from "../../library/checkpoint/index.ts";
 import { exportKinds, exportModel } from "../../library/export/index.ts";
 import { baseOf } from "./adapter-base.ts";
 import { bytes, number, print, usage } from "./flags.ts";
@@ -47,9 +44,8 @@ async function run(folder: string, given: string | undefined, flags: ExportFlags
   const to = exportKinds.find((kind) => kind === flags.to);
   if (to === undefined)
     throw usage(`--to ${exportKinds.join(", ")}`, JSON.stringify(flags.to), "choose one of them");
-  const isAdapter = existsSync(join(folder, adapterConfigName));
   const { type: types, opset, task, maxFileSize: maxFileBytes } = flags;
-  const base = flags.base ?? (isAdapter ? baseOf(folder) : undefined);
+  const base = baseOf(folder, flags.base);
   const target = given ?? `${folder.replace(/\/+$/, "")}-${to}`;
   const exported = await exportModel(folder, target, { to, types, opset, task, base, maxFileBytes });
   if (flags.json) print(JSON.stringify(exported));

@@ -45,12 +45,13 @@ async function inspect(job: string, flags: InspectFlags): Promise<void> {
 }
 
 /** A program with its operators; blocks with the same one are shown once. */
-function textOf({ block, forward, backward }: EventOf<"block.recorded">): string {
+function textOf({ block, forward, backward, uncaptured }: EventOf<"block.recorded">): string {
   const half = (name: string, { numIssued, operators }: typeof forward) => [
     `${block}, ${name}: ${operators.length} operators, of ${numIssued} that are issued without a program`,
     ...operators.map((operator) => `  ${operator}`),
   ];
   // Evaluation computes forward alone.
   const behind = backward.numIssued === 0 ? [] : half("backward", backward);
-  return [...half("forward", forward), ...behind].join("\n");
+  const singly = uncaptured === undefined ? [] : [`${block} is no graph of its device: ${uncaptured}`];
+  return [...half("forward", forward), ...behind, ...singly].join("\n");
 }

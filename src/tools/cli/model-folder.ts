@@ -1,7 +1,5 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { dematerialize } from "../../compute/nn/index.ts";
-import * as checkpoints from "../../library/checkpoint/index.ts";
+import { HuggingFaceFolder } from "../../library/checkpoint/index.ts";
 import type { Awaitable } from "../../library/data/index.ts";
 import { loadTuned } from "../../library/deltas/index.ts";
 import * as models from "../../library/models/index.ts";
@@ -33,11 +31,9 @@ export async function withWritingModel<T>(
   base: string | undefined,
   use: (opened: WritingModel) => Awaitable<T>,
 ): Promise<T> {
-  const adapter = existsSync(join(path, checkpoints.adapterConfigName)) ? path : undefined;
-  if (adapter === undefined && base !== undefined)
-    throw usage("--base with an adapter", `it with ${path}`, `that has no ${checkpoints.adapterConfigName}`);
-  const place = adapter === undefined ? path : (base ?? baseOf(adapter));
-  await using folder = await checkpoints.HuggingFaceFolder.open(place);
+  const found = baseOf(path, base);
+  const place = found ?? path;
+  await using folder = await HuggingFaceFolder.open(place);
   const { config, generationConfig = {} } = folder;
   const task = models.taskOf(config) ?? writing.find((each) => models.hasModel(each, config));
   if (task !== "causal_lm" && task !== "seq2seq_lm")
@@ -48,7 +44,7 @@ export async function withWritingModel<T>(
     );
   const model = models.autoModel(task, models.configOfFile(config));
   try {
-    await loadTuned(model, folder, adapter);
+    await loadTuned(model, folder, found && path);
     return await use({
       model: model as unknown as models.GenerativeModel,
       ...{ task, config, generationConfig, base: place },

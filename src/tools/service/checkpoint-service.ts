@@ -58,7 +58,8 @@ export class CheckpointService implements AsyncDisposable {
 
   /**
    * Locks the folder or bucket, starts the writer's thread, and removes unfinished saves of earlier processes.
-   * @throws {TroupeError} `OPTION`; `CHECKPOINT_LOCKED` if another process writes there; `CHECKPOINT_DIRECTORY`, `S3_UNAVAILABLE` or `S3_FAILED` if it cannot be used
+   * @throws {TroupeError} `OPTION`; `CHECKPOINT_LOCKED` if another process writes there; `CHECKPOINT_DIRECTORY`, `S3_UNAVAILABLE`
+   *   or `S3_FAILED` if it cannot be used
    */
   static async open(options: CheckpointServiceOptions): Promise<CheckpointService> {
     const settings = settle(options);

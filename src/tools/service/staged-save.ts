@@ -124,7 +124,10 @@ export class StagedSave {
     return entries.map(({ slices: _, numFilled: __, ...tensor }) => tensor);
   }
 
-  /** @returns bytes of one element @throws {TroupeError} `CHECKPOINT_SLICE` for a description that is invalid or differs from earlier ones */
+  /**
+   * @returns bytes of one element
+   * @throws {TroupeError} `CHECKPOINT_SLICE` for a description that is invalid or differs from earlier ones
+   */
   #check(facts: TensorFacts): number {
     const { name, dtype, shape } = facts;
     checkName(name);

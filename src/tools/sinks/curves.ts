@@ -10,6 +10,11 @@ export interface Point {
   readonly value: number;
 }
 
+/** The name of a point's curve where all are in one list: `loss/train`, `time_ms/rank_1/step`. */
+export function curveOf({ group, name, rank }: Point): string {
+  return rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`;
+}
+
 /** The points that an event adds to curves over steps. */
 export function pointsOf(event: TroupeEvent): readonly Point[] {
   const points: Point[] = [];

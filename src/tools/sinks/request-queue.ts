@@ -40,7 +40,7 @@ export class RequestQueue {
 
   /**
    * @param output - name of the tracker in messages
-   * @param keptIn - a file that has what is not sent at the end, for a later process. Default: that is lost
+   * @param keptIn - the folder that keeps what is not sent at the end, for a later process. Default: that is lost
    */
   constructor(output: string, keptIn?: string) {
     this.#output = output;
@@ -109,7 +109,7 @@ export class RequestQueue {
         }
       }
       if (this.#ended.signal.aborted) return false;
-      await sleep(waitMs, undefined, { signal: this.#ended.signal, ref: true }).catch(() => {});
+      await sleep(waitMs, undefined, { signal: this.#ended.signal }).catch(() => {});
       waitMs = Math.min(2 * waitMs, MOST_RETRY_MS);
     }
   }

@@ -8,12 +8,18 @@ export type SystemFigures = Readonly<
   >
 >;
 
-/** Measures the machine between calls. */
+/** The least time between two figures. */
+const EVERY_MS = 10_000;
+
+/** Measures the machine now and then. */
 export class SystemMeter {
   #before = timesOf();
+  #readMs = Number.NEGATIVE_INFINITY;
 
-  /** The share of processor time since the last call, and the memory in use. */
-  read(): SystemFigures {
+  /** The share of processor time since the last figures, and the memory in use; undefined within ten seconds of those. */
+  readDue(timeMs: number): SystemFigures | undefined {
+    if (timeMs - this.#readMs < EVERY_MS) return undefined;
+    this.#readMs = timeMs;
     const now = timesOf();
     const [idle, all] = [now.idle - this.#before.idle, now.all - this.#before.all];
     this.#before = now;

@@ -119,13 +119,17 @@ async function make(
   const folder = workspace.path(where);
   mkdirSync(folder, { recursive: true });
   const given: SessionOrder = { data: workspace.text, cache: workspace.path("cache"), ...order };
-  const { told, ending, left } = await runProgram<SessionTold, SessionOrder>(
+  const { told, ending, output, left } = await runProgram<SessionTold, SessionOrder>(
     given,
     { folder, env },
     sessions[kind],
   );
   report.wrong.push(...left.map((each) => `${where}: ${each}`));
-  if (told === undefined) report.wrong.push(`${where} ended: ${ending}`);
+  // Complete: the cause of a rare end is often said first, and long before it.
+  if (told === undefined)
+    report.wrong.push(
+      `${where} ended: ${ending}\nits order: ${JSON.stringify(given)}\nits output:\n${output}`,
+    );
   return told;
 }
 

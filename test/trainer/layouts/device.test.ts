@@ -73,8 +73,25 @@ describe("a run on a device", () => {
     ["with a loss scale", { ranks: 2, precision: "amp-fp16" }, {}],
     ["with steps that may be left out", { ranks: 2, anomalies: { loss: "skip" } }, {}],
     ["clipped by the norm, with the optimizer on the host", { ...recomputed, offload }, large],
+    ["with blocks as programs", { ranks: 2, zero: 3, precision: "bf16", graph: "exact" }, {}],
   ])("blocks no thread on the device within a step: %s", async (_, options, config) => {
     expect(await readBacksOf(options, config)).toBe(0);
+  });
+
+  it("blocks none where blocks are graphs of the device, and captures all but those that draw", async () => {
+    process.env.TROUPE_DEVICE_GRAPHS = "1";
+    try {
+      expect(await readBacksOf({ ranks: 2, zero: 3, precision: "bf16", graph: "exact" }, {})).toBe(0);
+      const options = { ranks: 2, steps: 4, graph: "exact", ...onDevice } as const;
+      const reasonsOf = async (dropout: number) =>
+        (await runTiny(workspace, options, { dropout })).events.flatMap((event) =>
+          event.kind === "block.recorded" ? [event.uncaptured] : [],
+        );
+      expect(new Set(await reasonsOf(0))).toEqual(new Set([undefined]));
+      expect(new Set(await reasonsOf(0.1))).toEqual(new Set(["it draws random numbers"]));
+    } finally {
+      delete process.env.TROUPE_DEVICE_GRAPHS;
+    }
   });
 
   it.each<[string, RuntimeOptions]>([

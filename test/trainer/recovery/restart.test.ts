@@ -1,9 +1,12 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { liveRefs } from "../../../src/compute/tensor/index.ts";
+import { liveRefs, nativeInfo } from "../../../src/compute/tensor/index.ts";
 import { stepFolder } from "../../../src/entries/checkpoint.ts";
 import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
+const struckJob = new URL("../../fixtures/jobs/struck.ts", import.meta.url);
 const steps = 12;
 const options = { ranks: 2, zero: 3, steps };
 
@@ -57,6 +60,44 @@ describe("a rank that dies", () => {
     expect(told.losses).toEqual(undisturbed);
     const made = told.events.flatMap((event) => (event.kind === "step.finished" ? [event.step] : []));
     expect(made.filter((step) => step <= 4)).toEqual([1, 2, 3, 4]);
+  });
+
+  // The first thread only stands by for the rank.
+  it.each([
+    [2, false],
+    [Number.POSITIVE_INFINITY, true],
+  ])(
+    "a group whose rank dies as it starts is started again: %d of its threads die",
+    async (numDeaths, isLost) => {
+      let numThreads = 0;
+      const strike = (worker: Worker) => {
+        if (worker.threadName === "rank-1" && numThreads++ < numDeaths) void worker.terminate();
+      };
+      process.on("worker", strike);
+      const told = await runTiny(workspace, { ...options, maxRestarts: 2 });
+      process.off("worker", strike);
+      const failed = told.events.flatMap((event) => (event.kind === "actor.failed" ? [event.actor] : []));
+      expect(failed).toEqual(isLost ? ["rank-1", "rank-1", "rank-1"] : ["rank-1"]);
+      expect(told.error?.message).toEqual(isLost ? expect.stringMatching(/^its thread /) : undefined);
+      expect(told.losses).toEqual(isLost ? [] : undisturbed);
+      expect(liveRefs()).toBe(0);
+    },
+  );
+
+  it.skipIf(!nativeInfo().gloo)("a rank that waits for a dead one to join ends at once", async () => {
+    const strikes = workspace.path("strikes");
+    mkdirSync(strikes);
+    writeFileSync(join(strikes, "rank-1-declares"), "exit");
+    const told = await runTiny(
+      workspace,
+      { ranks: 2, tp: 2, placement: "process", steps: 2 },
+      { strikes },
+      struckJob,
+    );
+    expect(told.error).toBeUndefined();
+    const restored = told.events.find((event) => event.kind === "run.restored");
+    // An actor that does not end is ended after 5 s.
+    expect(restored?.startedMs).toBeLessThan(4_500);
   });
 
   it("a rank that dies too often fails the run with the first cause, and leaves no tensor under way", async () => {

@@ -6,6 +6,12 @@ import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 const config = { layers: 2, width: 64, context: 64, batch: 8, steps: 60 };
 const options: RuntimeOptions = { ranks: 2, zero: 3, precision: "bf16" };
 
+/**
+ * Three standard deviations of the mean of three differences. Of the seeds 0 to 23 the differences have a mean of 0.0003 and a
+ * standard deviation of 0.034, the largest is 0.13: runs part at their first rounding, to either side.
+ */
+const LARGEST = 0.06;
+
 /** The mean loss of the last ten steps. */
 const mean = (losses: readonly number[]) => losses.slice(-10).reduce((sum, loss) => sum + loss / 10, 0);
 
@@ -13,14 +19,20 @@ describe("with fast programs", () => {
   const workspace = new Workspace();
   afterAll(() => workspace[Symbol.dispose]());
 
-  it.each([0, 1, 2])("a run learns what single operators learn, seed %i", async (seed) => {
-    const told = await runTiny(workspace, { ...options, seed, graph: "fast" }, config);
-    expect(told.error).toBeUndefined();
-    expect(told.events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
-    const losses = await lossesOf(workspace, { ...options, seed }, config);
-    expect(told.losses[0] as number).toBeGreaterThan(5);
-    expect(mean(told.losses)).toBeLessThan(3);
-    expect(Math.abs(mean(told.losses) - mean(losses))).toBeLessThan(0.05);
+  it("runs of three seeds learn what single operators learn", async () => {
+    const differences: number[] = [];
+    for (const seed of [0, 1, 2]) {
+      const told = await runTiny(workspace, { ...options, seed, graph: "fast" }, config);
+      expect(told.error).toBeUndefined();
+      expect(told.events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
+      const losses = await lossesOf(workspace, { ...options, seed }, config);
+      expect(told.losses[0] as number).toBeGreaterThan(5);
+      expect(mean(told.losses)).toBeLessThan(3);
+      differences.push(mean(told.losses) - mean(losses));
+    }
+    expect(Math.abs(differences.reduce((sum, each) => sum + each / differences.length, 0))).toBeLessThan(
+      LARGEST,
+    );
   });
 
   it.each<[string, RuntimeOptions, object]>([

@@ -132,15 +132,12 @@ export class ModelReadings {
     this.#runner.begin(step, "sample");
     const { config, facts } = plan.job;
     const { seed } = plan.training;
-    const restore = plan.layout.mesh.pp > 1 ? this.#stageForward(`sample ${step}`) : () => {};
-    try {
-      const text = evaluating(model.module, () =>
+    const text = this.#throughStages(`sample ${step}`, () =>
+      evaluating(model.module, () =>
         engine.evaluate(() => scope(() => job.sample?.(model.module, { config, facts, seed }))),
-      );
-      return { text: text ?? "" };
-    } finally {
-      restore();
-    }
+      ),
+    );
+    return { text: text ?? "" };
   }
 
   /** Texts for this replica's share of the prompts. @param isWithin - whether the step is under way */
@@ -151,36 +148,39 @@ export class ModelReadings {
     const { plan, model, engine, place } = this.#runner;
     const spec = plan.job.facts.tokenizer;
     this.#tokenizer ??= spec && tokenizerFromSpec(spec);
-    const { dp, pp, ep } = plan.layout.mesh;
+    const { dp, ep } = plan.layout.mesh;
     if (!isWithin) this.#runner.begin(step, "generate");
     // Replicas that share experts compute along, each all of it.
     const size = ep > 1 ? prompts.length : Math.ceil(prompts.length / dp);
     const firstPrompt = ep > 1 ? 0 : place.dp * size;
     const share = prompts.slice(firstPrompt, firstPrompt + size);
-    const restore = pp > 1 ? this.#stageForward(`generate ${call}`) : () => {};
-    try {
-      const written = { ...options, firstPrompt, ...(this.#tokenizer && { tokenizer: this.#tokenizer }) };
-      const write = () => generateTexts(model.module as GenerativeModel & Module, share, written);
-      // Replicas write until their own texts end, so all of them gather the same blocks once before.
-      const texts = engine.holding(() => (share.length === 0 ? [] : engine.evaluate(() => scope(write))));
-      const isTold = place.tp === 0 && place.pp === 0 && (ep === 1 || place.dp === 0);
-      return { texts: isTold ? texts : [] };
-    } finally {
-      restore();
-    }
+    const written = { ...options, firstPrompt, ...(this.#tokenizer && { tokenizer: this.#tokenizer }) };
+    const write = () => generateTexts(model.module as GenerativeModel & Module, share, written);
+    // Replicas write until their own texts end, so all of them gather the same blocks once before.
+    const texts = this.#throughStages(`generate ${call}`, () =>
+      engine.holding(() => (share.length === 0 ? [] : engine.evaluate(() => scope(write)))),
+    );
+    const isReported = place.tp === 0 && place.pp === 0 && (ep === 1 || place.dp === 0);
+    return { texts: isReported ? texts : [] };
   }
 
-  /** Makes every call of the model pass through all stages and return its result on each of them. */
-  #stageForward(work: string): () => void {
-    const { model, stages } = this.#runner;
+  /** Runs `body`, in which every call of the model passes through all stages and returns its result on each of them. */
+  #throughStages<R>(work: string, body: () => R): R {
+    const { model, stages, plan } = this.#runner;
+    if (plan.layout.mesh.pp === 1) return body();
     let numCalls = 0;
-    return wrapForward(model.module, (forward, inputs) => {
+    const restore = wrapForward(model.module, (forward, inputs) => {
       const pass = `${work} ${numCalls++}`;
       const result = this.#throughChunks(pass, () => forward(...inputs));
       if (result === undefined) return stages.receiveResult(pass) as never;
       stages.sendResult(pass, result);
       return result as never;
     });
+    try {
+      return body();
+    } finally {
+      restore();
+    }
   }
 
   /** Runs a forward through all chunks, unrecorded, as `pass` on all stages. @returns the result, on the last stage alone */

@@ -64,8 +64,9 @@ export class ModelRunner {
     setInvariant(plan.precision.invariant);
     setTileProducts(plan.execution.graph === "fast");
     this.batches = new BatchSource(context, feeder, dealing, { ...reader, deadlineMs, device });
-    const { memory } = context.board.collective;
-    this.model = new RankModel(job, plan, rank, this.batches, memory, new ReachedActors(context));
+    // A rank that is to stop does not wait for others to join.
+    const joining = { status: context.board.collective.memory, look: () => context.poll() };
+    this.model = new RankModel(job, plan, rank, this.batches, joining, new ReachedActors(context));
     const position = { mesh, rank, numChunks };
     const carrier = this.model.groups.stages;
     const onWaited = (beginMs: number) => this.report("wait", undefined, beginMs);

@@ -19,6 +19,8 @@ export interface RankGroupOptions {
   readonly devices: readonly Device[];
   /** Memory for the rank's collective line: its collectives are reported there for others to read. */
   readonly status: Uint8Array;
+  /** Called now and then while the rank waits for others to join; what it throws ends the wait. */
+  readonly look?: () => void;
 }
 
 /** The axes along which the model itself is split: their groups exist from the beginning. */
@@ -84,7 +86,7 @@ export class RankGroups implements Disposable {
 
   #join(axis: MeshAxis, ranks: readonly number[]): Communicator {
     const { backend } = this.#plan;
-    const { generation, deadlineMs, status } = this.#options;
+    const { generation, deadlineMs, status, look } = this.#options;
     const name = nameOf(this.#plan, axis, ranks, generation);
     const rendezvous = rendezvousOf(this.#plan, name, ranks);
     return openCommunicator({
@@ -95,6 +97,7 @@ export class RankGroups implements Disposable {
       ...(rendezvous !== undefined && { rendezvous }),
       deadlineMs,
       status: { memory: status, group: `${axis} ${ranks.join("-")}` },
+      ...(look && { look }),
     });
   }
 }

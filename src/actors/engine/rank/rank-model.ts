@@ -10,7 +10,7 @@ import { spreadModel, tensorPlanOf } from "./declare-model.ts";
 import { noteHeldTensors } from "./held-tensors.ts";
 import { LearningRates } from "./learning-rates.ts";
 import { MeshRank } from "./mesh-rank.ts";
-import { RankGroups } from "./rank-groups.ts";
+import { type RankGroupOptions, RankGroups } from "./rank-groups.ts";
 import type { ReachedActors } from "./reached-actors.ts";
 import { StepMetrics } from "./step-metrics.ts";
 import { StepTraining } from "./step-training.ts";
@@ -37,7 +37,7 @@ export class RankModel implements Disposable {
   readonly #self: MeshRank;
 
   /**
-   * @param batches - for a trial batch, if stages must be found @param status - the rank's collective status, for others
+   * @param batches - for a trial batch, if stages must be found @param joining - how it joins its groups
    * @throws {TroupeError} for parts that cannot be spread as planned
    */
   constructor(
@@ -45,7 +45,7 @@ export class RankModel implements Disposable {
     plan: RankPlan,
     rank: number,
     batches: BatchSource,
-    status: Uint8Array,
+    joining: Pick<RankGroupOptions, "status" | "look">,
     reached: ReachedActors,
   ) {
     this.reached = reached;
@@ -62,7 +62,7 @@ export class RankModel implements Disposable {
     if (plan.initial.isFrozen === true)
       for (const parameter of this.module.parameters()) parameter.trainable = false;
     const { deadlineMs, devices, recompute } = plan.execution;
-    const options = { generation: plan.generation, deadlineMs, devices, status };
+    const options = { generation: plan.generation, deadlineMs, devices, ...joining };
     this.groups = new RankGroups(plan.groups, plan.layout.mesh, rank, options);
     const mesh = new Mesh(plan.layout.mesh);
     const tensorPlan = mesh.shape.tp > 1 ? tensorPlanOf(job, this.module, config) : undefined;

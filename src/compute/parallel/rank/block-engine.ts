@@ -93,6 +93,7 @@ export class BlockEngine<Ticket> {
     }
     const listener = {
       fast,
+      captures: process.env.TROUPE_DEVICE_GRAPHS === "1",
       recorded: (program: RecordedProgram) => void this.#recordedPrograms.push(program),
       unrecorded: (block: Unrecorded) => void this.#unrecorded.push(block),
     };
@@ -276,10 +277,13 @@ export class BlockEngine<Ticket> {
   }
 
   readonly #hooks = {
+    takesRows: true,
     need: (unit: number) => this.#gathers.need(unit),
     release: (unit: number) => this.#gathers.release(unit),
     contribute: (_: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]) =>
       this.#gradients.contribute(leaves, gradients, this.#gathers.parameters.placeOf),
+    placesOf: (leaves: readonly Tensor[]) =>
+      this.#gradients.placesOf(leaves, this.#gathers.parameters.placeOf),
     isParameter: (tensor: Tensor) => this.#gathers.parameters.placeOf(tensor) !== undefined,
     complete: (unit: number) => this.#gradients.complete(unit),
     name: (unit: number) => (this.#plan.units[unit] as BlockUnit).name,

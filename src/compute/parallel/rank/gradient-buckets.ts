@@ -17,6 +17,8 @@ export class GradientBuckets {
   /** Contributions not in a buffer yet: at most one for each parameter. */
   readonly #waiting = new Map<number, (Tensor | undefined)[]>();
   readonly #micro = new Map<number, Tensor>();
+  /** Buffers of the present micro-batch with nothing in them but gradients that were computed there. */
+  readonly #opened = new Map<number, Tensor>();
   readonly #sums = new Map<number, Tensor>();
 
   /** @param dtype - of the gradients that autograd makes */
@@ -38,9 +40,20 @@ export class GradientBuckets {
     this.#waiting.set(
       block,
       gradients.map((gradient, index) =>
-        gradient === null ? before?.[index] : hold(() => gradient.alias()),
+        gradient === null ? before?.[index] : hold(() => gradient.detach()),
       ),
     );
+  }
+
+  /**
+   * @returns the buffer for a block's first gradients of the micro-batch: those that lie in their places there are not copied;
+   * undefined once it has some
+   */
+  open(block: number): Tensor | undefined {
+    if (this.#micro.has(block) || this.#waiting.has(block)) return undefined;
+    const flat = this.#opened.get(block) ?? this.#empty(block);
+    this.#opened.set(block, flat);
+    return flat;
   }
 
   endMicroBatch(block: number): void {
@@ -72,11 +85,15 @@ export class GradientBuckets {
     const layout = this.#layouts[block] as FlatBlock;
     const offsets = layout.parameters.map((parameter) => parameter.offset);
     const present = this.#micro.get(block);
-    const flat =
-      present ??
-      tagMemory("gradients", () => hold(() => emptyShared([layout.numel], { dtype: this.#dtype })));
+    const flat = present ?? this.#opened.get(block) ?? this.#empty(block);
+    this.#opened.delete(block);
     ops.troupe.collectGradients_(flat, gradients, offsets, present !== undefined);
     this.#micro.set(block, flat);
+  }
+
+  #empty(block: number): Tensor {
+    const { numel } = this.#layouts[block] as FlatBlock;
+    return tagMemory("gradients", () => hold(() => emptyShared([numel], { dtype: this.#dtype })));
   }
 
   /** @returns the block's summed flat gradient, zeros where nothing was contributed; now the caller's */
@@ -89,8 +106,10 @@ export class GradientBuckets {
 
   clear(): void {
     const waiting = [...this.#waiting.values()].flat();
-    for (const tensor of [...waiting, ...this.#micro.values(), ...this.#sums.values()]) tensor?.dispose();
+    const flats = [this.#opened, this.#micro, this.#sums].flatMap((each) => [...each.values()]);
+    for (const tensor of [...waiting, ...flats]) tensor?.dispose();
     this.#waiting.clear();
+    this.#opened.clear();
     this.#micro.clear();
     this.#sums.clear();
   }

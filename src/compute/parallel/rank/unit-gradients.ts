@@ -1,5 +1,5 @@
 import type { Parameter } from "../../nn/index.ts";
-import type { DType, Tensor } from "../../tensor/index.ts";
+import type { DType, GradientPlace, Tensor } from "../../tensor/index.ts";
 import type { FlatBlock } from "../blocks/flat-block.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import type { LeafPlace } from "./bound-parameters.ts";
@@ -108,6 +108,16 @@ export class UnitGradients {
       if (given[parameter] !== null) this.#reached?.add(this.#byFlat.get(flat)?.[parameter] as Parameter);
     });
     for (const [flat, given] of byFlat) this.#buckets.contribute(flat, given);
+  }
+
+  /** @returns where the first gradients of a pass may be computed, by the index of their leaf */
+  placesOf(leaves: readonly Tensor[], placeOf: (leaf: Tensor) => LeafPlace | undefined): GradientPlace[] {
+    return leaves.flatMap((leaf, gradient) => {
+      const { flat: block, parameter } = placeOf(leaf) as LeafPlace;
+      const flat = this.#isTrained(block) ? this.#buckets.open(block) : undefined;
+      const begin = this.#plan.layouts[block]?.parameters[parameter]?.offset;
+      return flat === undefined || begin === undefined ? [] : [{ gradient, flat, begin }];
+    });
   }
 
   /** Completes a unit: nothing more is contributed to it in this pass. */

@@ -1,4 +1,4 @@
-import { hold, noGrad, scope, type Tensor } from "../../tensor/index.ts";
+import { type GradientPlace, hold, noGrad, scope, type Tensor } from "../../tensor/index.ts";
 import { mapTensors } from "./map-tensors.ts";
 
 /** One call of a block in forward: its own autograd graph, from cut inputs and parameter leaves to outputs. */
@@ -31,9 +31,14 @@ export interface CallProgram {
    * The gradients of a replayed call.
    * @param given - of its outputs, in order
    * @param own - what gradients are asked of: the inputs' leaves, then trainable parameters
+   * @param places - memory for some of them
    * @returns undefined if the call is not replayed: it must be computed again
    */
-  backward(given: readonly (Tensor | undefined)[], own: readonly Tensor[]): (Tensor | null)[] | undefined;
+  backward(
+    given: readonly (Tensor | undefined)[],
+    own: readonly Tensor[],
+    places: () => readonly GradientPlace[],
+  ): (Tensor | null)[] | undefined;
   /** The outputs of a call that kept none, with their graph; the caller's to dispose. */
   computeAgain(call: BlockCall): Tensor[];
   /**

@@ -1,6 +1,6 @@
 import { noteOrigin } from "../../../errors/index.ts";
 import { presentRecording } from "../../nn/index.ts";
-import { grad, type Tensor } from "../../tensor/index.ts";
+import { type GradientPlace, grad, type Tensor } from "../../tensor/index.ts";
 import {
   type BlockCall,
   computeAgain,
@@ -23,6 +23,10 @@ export interface BlockHooks {
   release(block: number): void;
   /** Adds gradients of leaves to the block's; `null` where one was not used. */
   contribute(block: number, leaves: readonly Tensor[], gradients: readonly (Tensor | null)[]): void;
+  /** @returns memory in which the first gradients of a block's leaves may be computed, by their index. Default: none. */
+  placesOf?(leaves: readonly Tensor[]): readonly GradientPlace[];
+  /** Whether `contribute` takes sparse gradients of the root's tables of vectors. Default: false. */
+  readonly takesRows?: boolean;
   /** Called when nothing more will be contributed to the block in this pass. */
   complete(block: number): void;
   /** Whether a tensor is a parameter, which outlives the pass. */
@@ -89,7 +93,7 @@ export class BlockTape {
     const { checks } = options;
     this.#programs = checks === undefined ? options.programs : undefined;
     this.#foreignTo = checks === undefined ? () => [] : foreignTensors(this.#calls, root, checks, leavesOf);
-    this.#outer = new OuterGraph(() => leavesOf(root), this.#foreignTo);
+    this.#outer = new OuterGraph(() => leavesOf(root), this.#foreignTo, hooks.takesRows ?? false);
     this.#outer.open(this.#received);
   }
 
@@ -219,13 +223,17 @@ export class BlockTape {
     this.#bringInputs(call);
     const rootLeaves = call.partLeaves?.root ?? this.#leavesOf(this.#root);
     const own = [...call.inputLeaves, ...leaves, ...rootLeaves];
-    const gradients = call.program?.backward(outputGradients, own) ?? this.#walk(call, own, outputGradients);
+    const before = call.inputLeaves.length;
+    const places = () =>
+      (this.#hooks.placesOf?.(leaves) ?? []).map((place) => ({
+        ...place,
+        gradient: before + place.gradient,
+      }));
+    const gradients =
+      call.program?.backward(outputGradients, own, places) ?? this.#walk(call, own, outputGradients);
     this.#hooks.release(call.block);
-    const parameterGradients = gradients.slice(
-      call.inputLeaves.length,
-      call.inputLeaves.length + leaves.length,
-    );
-    const ofRoot = gradients.slice(call.inputLeaves.length + leaves.length);
+    const parameterGradients = gradients.slice(before, before + leaves.length);
+    const ofRoot = gradients.slice(before + leaves.length);
     this.#hooks.contribute(call.block, leaves, parameterGradients);
     // A parameter that several blocks share is the root's.
     if (ofRoot.some((gradient) => gradient !== null)) this.#hooks.contribute(this.#root, rootLeaves, ofRoot);

@@ -16,15 +16,20 @@ export interface LeafGradients {
 export class OuterGraph {
   readonly #rootLeaves: () => readonly Tensor[];
   readonly #foreignTo: ForeignTensors;
+  readonly #takesRows: boolean;
   /** Leaves at which autograd ends: results of blocks that are not walked yet, and received tensors. */
   readonly #ends = new Set<Tensor>();
   /** Gradients of those leaves and of the blocks' inputs. */
   readonly #gradients = new TensorGradients();
 
-  /** @param rootLeaves - parameters that no block owns and that are trainable now */
-  constructor(rootLeaves: () => readonly Tensor[], foreignTo: ForeignTensors) {
+  /**
+   * @param rootLeaves - parameters that no block owns and that are trainable now
+   * @param takesRows - whether their gradients may be sparse, if they are tables of vectors
+   */
+  constructor(rootLeaves: () => readonly Tensor[], foreignTo: ForeignTensors, takesRows: boolean) {
     this.#rootLeaves = rootLeaves;
     this.#foreignTo = foreignTo;
+    this.#takesRows = takesRows;
   }
 
   get ends(): ReadonlySet<Tensor> {
@@ -72,6 +77,7 @@ export class OuterGraph {
     const gradients = grad([output], [...own, ...foreign], gradient && [gradient], {
       allowUnused: true,
       retainGraph: true,
+      ...(this.#takesRows ? { firstByRows: ends.length } : {}),
     });
     refuseForeign(gradients.splice(own.length), "outside the blocks");
     ends.forEach((end, index) => {

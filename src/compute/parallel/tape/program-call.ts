@@ -6,6 +6,7 @@ import {
   dropRecording,
   endForward,
   endProgram,
+  type GradientPlace,
   hold,
   playBackward,
   playForward,
@@ -188,7 +189,11 @@ export class ProgramCall implements CallProgram {
     return result;
   }
 
-  backward(given: readonly (Tensor | undefined)[], own: readonly Tensor[]): (Tensor | null)[] | undefined {
+  backward(
+    given: readonly (Tensor | undefined)[],
+    own: readonly Tensor[],
+    places: () => readonly GradientPlace[],
+  ): (Tensor | null)[] | undefined {
     const kept = this.#kept;
     if (kept === undefined) return undefined;
     const leaves = own.slice(own.length - this.#kind.leaves.length);
@@ -200,7 +205,7 @@ export class ProgramCall implements CallProgram {
     const call = this.#played;
     this.#played = 0;
     const gradients = given.filter((gradient) => gradient !== undefined);
-    return playBackward(call, gradients, own.length);
+    return playBackward(call, gradients, own.length, places());
   }
 
   computeAgain(call: BlockCall): Tensor[] {

@@ -8,6 +8,7 @@ import {
   type Randomness,
 } from "../../nn/index.ts";
 import {
+  captureProgram,
   describeProgram,
   dropProgram,
   improveProgram,
@@ -39,12 +40,16 @@ export interface Unrecorded {
 export interface RecordedProgram extends ProgramText {
   /** Name of the block. */
   readonly block: string;
+  /** Why a device issues its operators singly, where graphs of the device were wanted. */
+  readonly uncaptured?: string | undefined;
 }
 
 /** Chooses how programs are improved, and takes what becomes of each block. */
 export interface ProgramListener {
   /** Whether programs may have other bits where that is quicker. */
   readonly fast: boolean;
+  /** Whether a device captures programs as graphs. */
+  readonly captures: boolean;
   /** Takes a program that is replayed from now on; of programs alike, one. */
   recorded(program: RecordedProgram): void;
   /** Takes each block that is not recorded, once. */
@@ -155,11 +160,13 @@ export class BlockPrograms implements ProgramStore, Disposable {
   confirm(block: number, kept: Kept): void {
     improveProgram(kept.program, this.#listener.fast);
     kept.isSure = true;
+    const uncaptured = this.#listener.captures ? captureProgram(kept.program) : "";
     const text = describeProgram(kept.program);
     const key = JSON.stringify(text);
     if (this.#told.has(key)) return;
     this.#told.add(key);
-    this.#listener.recorded({ block: this.#block(block).name, ...text });
+    const { name } = this.#block(block);
+    this.#listener.recorded({ block: name, ...text, ...(uncaptured !== "" && { uncaptured }) });
   }
 
   twin(block: number, call: CallKind): Kept | undefined {

@@ -66,13 +66,15 @@ export class SequenceRegion {
   }
 
   /**
-   * The product of a layer split by outputs with all positions. These are gathered again in backward, not kept. For a low-rank
+   * The outputs of a layer split by outputs, at all positions. These are gathered again in backward, not kept. For a low-rank
    * addition only its narrow half is gathered: each rank makes it from its own positions.
    */
-  gatherProduct(given: Tensor, layer: Affine): Tensor {
+  gatherOutputs(given: Tensor, layer: Affine): Tensor {
     const share = layer.scaledInputs(given);
     const own = this.#gatherOwn(share, layer);
-    return layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share)));
+    return layer.finish(
+      layer.added === undefined ? own : layer.withAdded(own, this.gather(layer.down(share))),
+    );
   }
 
   #gatherOwn(share: Tensor, layer: Affine): Tensor {

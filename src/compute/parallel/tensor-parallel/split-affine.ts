@@ -17,10 +17,10 @@ export function wrapColumn(
   region: SequenceRegion,
 ): void {
   const { group } = region;
-  const fromSequence = (share: Tensor) => module.finish(region.gatherProduct(share, module));
   wrapForward(module, (forward, [x]) =>
     scope(() => {
-      const features = input === "replicated" ? forward(copyToGroup(x, group)) : fromSequence(x);
+      const features =
+        input === "replicated" ? forward(copyToGroup(x, group)) : region.gatherOutputs(x, module);
       return rule.output === "replicated" ? joinFeatures(features, rule.parts, group) : features;
     }),
   );
@@ -44,10 +44,7 @@ export function wrapShared(
     units.includes(numUnits) ? ops.constantPadNd(blocks, [0, 0, 0, 1]) : blocks;
   wrapForward(module, (forward, [x]) =>
     scope(() => {
-      const all =
-        input === "replicated"
-          ? forward(copyToGroup(x, group))
-          : module.finish(region.gatherProduct(x, module));
+      const all = input === "replicated" ? forward(copyToGroup(x, group)) : region.gatherOutputs(x, module);
       const blocks = all.view([...all.shape.slice(0, -1), numUnits, rule.unit]);
       const read = withZeros(blocks).indexSelect(-2, tensor(units, { dtype: "int64" }));
       return read.reshape([...all.shape.slice(0, -1), -1]);

@@ -120,6 +120,8 @@ export interface BlockRecorded {
   readonly block: string;
   readonly forward: BlockProgram;
   readonly backward: BlockProgram;
+  /** Why a device issues its operators singly, where graphs of the device were wanted (`TROUPE_DEVICE_GRAPHS`). */
+  readonly uncaptured?: string | undefined;
 }
 
 /**

@@ -82,7 +82,10 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     case "block.recorded": {
       const issued = event.forward.numIssued + event.backward.numIssued;
       const replayed = event.forward.operators.length + event.backward.operators.length;
-      return plain(`${event.block} is replayed as a program: ${issued} operators became ${replayed}`);
+      const singly = event.uncaptured === undefined ? "" : `, issued singly since ${event.uncaptured}`;
+      return plain(
+        `${event.block} is replayed as a program: ${issued} operators became ${replayed}${singly}`,
+      );
     }
     case "block.unrecorded":
       return plain(

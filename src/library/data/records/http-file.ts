@@ -2,12 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { TroupeError } from "../../../errors/index.ts";
 import { unreadable } from "../formats/index.ts";
 import { dataChanged } from "../noted-files.ts";
+import { type AnswerHead, askRange, SILENCE_MS } from "./range-connection.ts";
 import type { RangedFile } from "./ranged-file.ts";
 
-/** How long a server may send nothing before the request is repeated. */
-const SILENCE_MS = 30_000;
 /** Pauses before a request is repeated: a server that restarts is waited for, one that is gone is reported in half a minute. */
 const PAUSES_MS = [100, 400, 1_600, 6_400, 20_000];
+/** Where Node is to ask a proxy, `fetch` alone does. */
+const isProxied =
+  process.env.NODE_USE_ENV_PROXY === "1" ||
+  `${process.env.NODE_OPTIONS} ${process.execArgv}`.includes("--use-env-proxy");
 
 /** A file on a web server that answers ranges. */
 export class HttpFile implements RangedFile {
@@ -15,9 +18,19 @@ export class HttpFile implements RangedFile {
   readonly sizeBytes: number;
   readonly mark: string;
   readonly #url: string;
+  /** The address that answered, behind redirects; undefined where it must be asked by `fetch`. */
+  #direct: URL | undefined;
 
-  private constructor(url: string, sizeBytes: number, mark: string) {
+  private constructor(
+    url: string,
+    {
+      sizeBytes,
+      mark,
+      direct,
+    }: Pick<RangedFile, "sizeBytes" | "mark"> & { readonly direct: URL | undefined },
+  ) {
     this.#url = url;
+    this.#direct = direct;
     this.place = placeOf(url);
     this.sizeBytes = sizeBytes;
     this.mark = mark;
@@ -30,22 +43,36 @@ export class HttpFile implements RangedFile {
       request(url, 0, 1, async (response) => {
         const size = sizeIn(response);
         if (size === undefined) throw refused(placeOf(url), response);
-        return new HttpFile(url, size, markIn(response, size));
+        const direct = isProxied ? undefined : new URL(response.url);
+        return new HttpFile(url, { sizeBytes: size, mark: markIn(response, size), direct });
       }),
     );
   }
 
   async read(begin: number, end: number): Promise<Buffer> {
     if (begin === end) return Buffer.alloc(0);
-    return repeated(this.place, () =>
-      request(this.#url, begin, end, async (response, heard) => {
-        const size = sizeIn(response);
-        if (response.status !== 206 || size === undefined) throw refused(this.place, response);
-        if (markIn(response, size) !== this.mark)
-          throw dataChanged(this.place, "another file, or other bytes");
+    return repeated(this.place, async () => {
+      const direct = this.#direct;
+      const accept = (head: AnswerHead) => this.#accepts(head);
+      const received = direct && (await passing(() => askRange(direct, { begin, end, accept })));
+      if (received !== undefined) return received;
+      return request(this.#url, begin, end, async (response, heard) => {
+        if (!this.#accepts(response)) throw refused(this.place, response);
+        // An address that answers `fetch` alone, such as by parts without a length, is not asked twice again.
+        const { url } = response;
+        if (direct !== undefined) this.#direct = url === direct.href ? undefined : new URL(url);
         return bodyOf(response, end - begin, heard);
-      }),
-    );
+      });
+    });
+  }
+
+  /** Whether an answer has bytes of this file. @throws {TroupeError} `DATA_CHANGED`; {Passing} */
+  #accepts(head: AnswerHead): boolean {
+    refusePassing(head);
+    const size = sizeIn(head);
+    if (head.status !== 206 || size === undefined) return false;
+    if (markIn(head, size) === this.mark) return true;
+    throw dataChanged(this.place, "another file, or other bytes");
   }
 }
 
@@ -57,6 +84,24 @@ function placeOf(address: string): string {
 
 /** An answer that another request may not give. */
 class Passing extends Error {}
+
+/** @throws {Passing} for an answer of a server that is busy or broken */
+function refusePassing({ status }: AnswerHead): void {
+  if (status === 408 || status === 429 || status >= 500) throw new Passing(`status ${status}`);
+}
+
+/** Turns failures of the connection into {@link Passing}. */
+async function passing<T>(attempt: () => Promise<T>): Promise<T> {
+  try {
+    return await attempt();
+  } catch (cause) {
+    if (cause instanceof Passing || cause instanceof TroupeError) throw cause;
+    const reason = (cause as Error).cause ?? cause;
+    // The error of a name with several addresses has no words.
+    const { message, code } = reason as NodeJS.ErrnoException;
+    throw new Passing(message || code, { cause });
+  }
+}
 
 /**
  * Asks for bytes `begin` to `end`.
@@ -74,14 +119,11 @@ async function request<T>(
   const timer = setTimeout(() => stopper.abort(new Passing("silence")), SILENCE_MS);
   try {
     const headers = { range: `bytes=${begin}-${end - 1}`, "accept-encoding": "identity" };
-    const response = await fetch(url, { headers, signal: stopper.signal });
-    const { status } = response;
-    if (status === 408 || status === 429 || status >= 500) throw new Passing(`status ${status}`);
-    return await receive(response, () => timer.refresh());
-  } catch (cause) {
-    if (cause instanceof Passing || cause instanceof TroupeError) throw cause;
-    const { message, cause: inner } = cause as Error;
-    throw new Passing(inner instanceof Error ? inner.message : message, { cause });
+    return await passing(async () => {
+      const response = await fetch(url, { headers, signal: stopper.signal });
+      refusePassing(response);
+      return receive(response, () => timer.refresh());
+    });
   } finally {
     clearTimeout(timer);
     stopper.abort();
@@ -120,13 +162,13 @@ async function repeated<T>(place: string, attempt: () => Promise<T>): Promise<T>
 }
 
 /** The size of the complete file by an answer to a range; undefined for another answer. */
-function sizeIn({ status, headers }: Response): number | undefined {
+function sizeIn({ status, headers }: AnswerHead): number | undefined {
   if (status !== 206 && status !== 416) return undefined;
   const [, size] = /^bytes (?:\d+-\d+|\*)\/(\d+)$/.exec(headers.get("content-range") ?? "") ?? [];
   return size === undefined ? undefined : Number(size);
 }
 
-function markIn({ headers }: Response, size: number): string {
+function markIn({ headers }: AnswerHead, size: number): string {
   return `${size} ${headers.get("etag") ?? headers.get("last-modified") ?? ""}`;
 }
 

@@ -2,6 +2,7 @@
 
 export type { Span } from "./aligned-text.ts";
 export { CharacterSet, CharacterTokenizer } from "./character.ts";
+export { publishedPatterns } from "./engine.ts";
 export { HuggingFaceTokenizer } from "./hugging-face.ts";
 export * from "./joined-texts.ts";
 export { loadGpt2Tokenizer, loadTokenizer, tokenizerFromSpec } from "./load.ts";

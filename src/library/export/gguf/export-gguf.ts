@@ -20,6 +20,8 @@ type FileType = keyof typeof ggufFiles;
 /** llama.cpp's name of the embedding. */
 const WORDS = "token_embd.weight";
 
+const RUNNABLE = "a model that llama.cpp runs";
+
 /** Elements that are encoded at a time. */
 const PART = 1 << 22;
 
@@ -33,34 +35,21 @@ export async function ggufModelOf({ model, task, config }: OpenedModel): Promise
   const family = familyOf(config);
   const form = (await family?.formats?.gguf?.())?.default as GgufForm | undefined;
   if (family === undefined || form === undefined)
-    throw exportError(
-      "a model that llama.cpp runs",
-      `model_type ${String(config.model_type)}, for which no architecture of llama.cpp is known`,
-      undefined,
-      "--to onnx exports it",
-    );
+    throw lacking(`model_type ${String(config.model_type)}, for which no architecture of llama.cpp is known`);
   const own = family.config(configOfFile(config));
-  const lacking = form.lacks(own, task);
-  if (lacking !== undefined)
-    throw exportError(
-      "a model that llama.cpp runs",
-      `${lacking}, which its architecture for ${family.modelType} lacks`,
-      undefined,
-      "--to onnx exports it",
-    );
+  const lacked = form.lacks(own, task);
+  if (lacked !== undefined) throw lacking(`${lacked}, which its architecture for ${family.modelType} lacks`);
   const made = form.model(own, task);
   const read = new Set(made.tensors.map(({ here }) => here));
   const state = model.namedState();
   for (const name of state.keys())
     if (!(read.has(name) || made.unread?.test(name)))
-      throw exportError(
-        "a model that llama.cpp runs",
-        "a parameter that its architecture has no place for",
-        name,
-      );
+      throw exportError(RUNNABLE, "a parameter that its architecture has no place for", { module: name });
   const words = made.tensors.find(({ there }) => there === WORDS)?.here ?? "";
   return { ...made, numWords: state.get(words)?.shape[0] ?? 0 };
 }
+
+const lacking = (got: string) => exportError(RUNNABLE, got, { hint: "--to onnx exports it" });
 
 /**
  * Writes a GGUF file. Tensors are read, changed, encoded and written one by one.

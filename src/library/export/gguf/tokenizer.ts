@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { temporaryRoot } from "../../../errors/untrusted/index.ts";
 import type { Companions, JsonObject } from "../../checkpoint/index.ts";
-import { byteLetters, loadTokenizer, type TokenizerSpec } from "../../data/index.ts";
+import { byteLetters, loadTokenizer, publishedPatterns, type TokenizerSpec } from "../../data/index.ts";
 import type { GgufValue } from "../../models/index.ts";
 import { exportError } from "../export-error.ts";
 import type { OpenedModel } from "../open-model.ts";
@@ -75,12 +75,9 @@ async function tokenizerOf(companions: Companions): Promise<TokenizerJson | unde
   if (!names.some((name) => name in companions)) {
     const other = Object.keys(companions).find((name) => name.endsWith(".model"));
     if (other === undefined) return undefined;
-    throw exportError(
-      "a tokenizer.json",
-      other,
-      undefined,
-      "transformers writes one: AutoTokenizer.save_pretrained",
-    );
+    throw exportError("a tokenizer.json", other, {
+      hint: "transformers writes one: AutoTokenizer.save_pretrained",
+    });
   }
   const folder = await mkdtemp(join(temporaryRoot(), "troupe-tokenizer-"));
   try {
@@ -136,14 +133,7 @@ function byteLevelWords(json: TokenizerJson, numWords: number): Facts {
   };
 }
 
-/** The names that llama.cpp has for patterns that cut texts before BPE. */
-const patterns = {
-  llama3:
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-  qwen2:
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-} as const;
-
+/** The name that llama.cpp has for a way of cutting texts before BPE. */
 function cutName(steps: readonly Step[], ignoresMerges: boolean): string {
   const [first, second] = steps;
   const bytes = steps.at(-1);
@@ -155,8 +145,8 @@ function cutName(steps: readonly Step[], ignoresMerges: boolean): string {
     const isSplit = first?.type === "Split" && first.behavior === "Isolated" && first.invert !== true;
     if (steps.length === 2 && isSplit && second?.use_regex === false) {
       const pattern = first.pattern?.Regex;
-      if (pattern === patterns.llama3) return ignoresMerges ? "llama-bpe" : "smaug-bpe";
-      if (pattern === patterns.qwen2 && !ignoresMerges) return "qwen2";
+      if (pattern === publishedPatterns.llama3) return ignoresMerges ? "llama-bpe" : "smaug-bpe";
+      if (pattern === publishedPatterns.qwen2 && !ignoresMerges) return "qwen2";
     }
   }
   const cuts = steps.map(({ type, pattern }) => (pattern?.Regex ?? pattern?.String ?? type).slice(0, 60));
@@ -418,10 +408,7 @@ function stepsIn(step: Step | null): Step[] {
 }
 
 function lacksTokenizer(got: string): Error {
-  return exportError(
-    "a tokenizer that llama.cpp has",
-    got,
-    undefined,
-    "without tokenizer.json, the file takes tokens alone",
-  );
+  return exportError("a tokenizer that llama.cpp has", got, {
+    hint: "without tokenizer.json, the file takes tokens alone",
+  });
 }

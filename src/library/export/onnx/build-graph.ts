@@ -204,7 +204,8 @@ function refuseWrittenViews(calls: readonly GraphCall[]): void {
     if (!isTensor(first as GraphArgument)) continue;
     const own = memoryOf(first as GraphTensor);
     if (isInPlace(operator)) {
-      if (shared.has(own)) throw exportError("operators in place on tensors without views", operator, module);
+      if (shared.has(own))
+        throw exportError("operators in place on tensors without views", operator, { module });
       for (const { id } of results) memory.set(id, own);
     } else if (makesViews(operator)) {
       for (const { id } of results) memory.set(id, own);

@@ -55,12 +55,9 @@ export function partsOf(model: TaskModel, task: Task, dtype: "float32" | "float1
     case "audio_classification":
       return [audioPart(model)];
     case "speech_pretraining":
-      throw exportError(
-        "a task with outputs that programs use",
-        task,
-        undefined,
-        "tune the model for another one first",
-      );
+      throw exportError("a task with outputs that programs use", task, {
+        hint: "tune the model for another one first",
+      });
   }
 }
 

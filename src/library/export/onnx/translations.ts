@@ -83,7 +83,9 @@ class Translation {
   #fixed(name: string, value: GraphArgument): number {
     if (typeof value === "number") return value;
     const { operator, module } = this.call;
-    throw exportError(`${name} of ${operator} to be the same for all sizes`, "one that follows them", module);
+    throw exportError(`${name} of ${operator} to be the same for all sizes`, "one that follows them", {
+      module,
+    });
   }
 }
 
@@ -202,11 +204,17 @@ function triangle(of: Translation, upper: 0 | 1): string {
   return of.graph.node("Trilu", [of.value("self"), diagonal], { upper: { int: upper } });
 }
 
-/** Layer norm over the last dim. */
-function layerNorm(of: Translation, x: string, axis: number): string {
+/** A tensor argument; one number of the result's dtype at each place where it was left out. */
+function orFilled(of: Translation, name: string, number: number, shape: readonly Size[]): string {
+  return of.has(name) ? of.as(name) : of.graph.expand(of.graph.scalar(number, of.result.dtype), [], shape);
+}
+
+/** Layer norm over the last dims. @param sizes - of those */
+function layerNorm(of: Translation, x: string, sizes: readonly Size[]): string {
   const { graph } = of;
   const bias = of.has("bias") ? [of.as("bias")] : [];
-  return graph.node("LayerNormalization", [x, of.as("weight"), ...bias], {
+  const axis = -sizes.length;
+  return graph.node("LayerNormalization", [x, orFilled(of, "weight", 1, sizes), ...bias], {
     axis: { int: axis },
     epsilon: { float: of.number("eps") },
   });
@@ -236,6 +244,14 @@ function eachDim(
   return values.length === rank ? values : Array<number>(rank).fill(values[0] ?? 0);
 }
 
+/** @throws {TroupeError} `EXPORT` for an argument that ONNX lacks, unless it is left out or has its default */
+function refuseGiven(of: Translation, name: string, otherwise?: number): void {
+  const given = of.call.arguments[name];
+  const { operator, module } = of.call;
+  if (given !== undefined && given !== otherwise)
+    throw unknownOperator(`${operator} with ${name} ${String(given)}`, module);
+}
+
 const convolution =
   (rank: number): Translate =>
   (of) => {
@@ -256,6 +272,7 @@ const convolution =
 const pooling =
   (operator: string, rank: number): Translate =>
   (of) => {
+    refuseGiven(of, "divisor_override");
     const each = (name: string, otherwise: readonly number[]) => eachDim(of, name, rank, otherwise);
     const kernel = each("kernel_size", []);
     const padding = each("padding", Array<number>(rank).fill(0));
@@ -426,8 +443,10 @@ const groupNorm: Translate = (of) => {
 
 const batchNorm: Translate = (of) => {
   if (of.number("training") !== 0) throw unknownOperator("batch_norm in training mode", of.call.module);
-  const names = ["weight", "bias", "running_mean", "running_var"];
-  return of.graph.node("BatchNormalization", [of.value("input"), ...names.map((name) => of.value(name))], {
+  const channels = [of.tensor("running_mean").shape[0] as Size];
+  const affine = [orFilled(of, "weight", 1, channels), orFilled(of, "bias", 0, channels)];
+  const running = [of.value("running_mean"), of.value("running_var")];
+  return of.graph.node("BatchNormalization", [of.value("input"), ...affine, ...running], {
     epsilon: { float: of.number("eps") },
   });
 };
@@ -493,8 +512,8 @@ function ofBoth(name: string, translate: Translate): Readonly<Record<string, Tra
 /** Operators with the name of ONNX's, in lower case. */
 // biome-ignore format: a list
 const sameNames = [
-  "Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "HardSwish", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign",
-  "Sin", "Softplus", "Sqrt", "Tanh",
+  "Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "HardSwish", "Log", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin",
+  "Sqrt", "Tanh",
 ];
 
 /** How an operator of libtorch, or of Troupe's own kernels, is said in ONNX. */
@@ -522,7 +541,7 @@ const translations: Readonly<Record<string, Translate>> = {
   ...ofBoth("rsub", sum("Sub", true)),
   ...ofBoth("mul", binary("Mul")),
   ...ofBoth("div", binary("Div")),
-  ...ofBoth("remainder", binary("Mod")),
+  ...ofBoth("remainder", remainder),
   ...ofBoth("masked_fill", masked),
   ...ofBoth("eq", compare("Equal")),
   ...ofBoth("ne", (of) => of.graph.node("Not", [compare("Equal")(of) as string])),
@@ -546,13 +565,29 @@ const translations: Readonly<Record<string, Translate>> = {
     ]),
   "aten::gelu": (of) => gelu(of.graph, of.value("self"), of.result.dtype, of.text("approximate")),
   "aten::silu": (of) => silu(of.graph, of.value("self")),
-  "aten::elu": activation("Elu", (of) => ({ alpha: of.number("alpha") })),
+  "aten::softplus": (of) => {
+    const beta = of.graph.scalar(of.number("beta"), of.result.dtype);
+    const scaled = of.graph.node("Softplus", [of.graph.node("Mul", [of.value("self"), beta])]);
+    return of.graph.node("Div", [scaled, beta]);
+  },
+  "aten::mish": (of) => {
+    const soft = of.graph.node("Tanh", [of.graph.node("Softplus", [of.value("self")])]);
+    return of.graph.node("Mul", [of.value("self"), soft]);
+  },
+  "aten::elu": (of) => {
+    for (const name of ["scale", "input_scale"]) refuseGiven(of, name, 1);
+    return activation("Elu", () => ({ alpha: of.number("alpha") }))(of);
+  },
   "aten::leaky_relu": activation("LeakyRelu", (of) => ({ alpha: of.number("negative_slope") })),
   "aten::hardsigmoid": activation("HardSigmoid", () => ({ alpha: 1 / 6, beta: 0.5 })),
   "aten::logical_and": logical("And"),
   "aten::logical_or": logical("Or"),
   "aten::logical_xor": logical("Xor"),
-  "aten::bitwise_not": (of) => of.graph.node("Not", [of.as("self", "bool")]),
+  "aten::bitwise_not": (of) => {
+    const { dtype } = of.result;
+    if (dtype !== "bool") throw unknownOperator(`bitwise_not of ${dtype}`, of.call.module);
+    return of.graph.node("Not", [of.value("self")]);
+  },
   "aten::sum.dim_IntList": reduced("ReduceSum"),
   "aten::mean.dim": reduced("ReduceMean"),
   "aten::amax": reduced("ReduceMax"),
@@ -593,7 +628,7 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::avg_pool1d": pooling("AveragePool", 1),
   "aten::avg_pool2d": pooling("AveragePool", 2),
   "aten::embedding": (of) => of.weights.rows(of.tensor("weight"), of.value("indices")),
-  "aten::layer_norm": (of) => layerNorm(of, of.value("input"), -of.sizes("normalized_shape").length),
+  "aten::layer_norm": (of) => layerNorm(of, of.value("input"), of.sizes("normalized_shape")),
   "aten::group_norm": groupNorm,
   "aten::batch_norm": batchNorm,
   "aten::scaled_dot_product_attention": scaledDotProduct,
@@ -655,10 +690,10 @@ const translations: Readonly<Record<string, Translate>> = {
   "aten::fill.Scalar": filled("value"),
   "aten::scalar_tensor": filled("s"),
   "aten::arange.start_step": arange,
-  "troupe::layer_norm": (of) => layerNorm(of, of.value("x"), -1),
+  "troupe::layer_norm": (of) => layerNorm(of, of.value("x"), of.tensor("weight").shape),
   "troupe::add_layer_norm": (of) => {
     const added = of.graph.node("Add", [of.value("x"), of.value("residual")]);
-    return [added, layerNorm(of, added, -1)];
+    return [added, layerNorm(of, added, of.tensor("weight").shape)];
   },
   "troupe::rms_norm": (of) => rmsNorm(of, of.value("x"), of.tensor("x").dtype),
   "troupe::add_rms_norm": (of) => {
@@ -674,6 +709,17 @@ const translations: Readonly<Record<string, Translate>> = {
   "troupe::attention": ownAttention,
   "troupe::masked_attention": ownAttention,
 };
+
+/** The rest of a division, with the divisor's sign. ONNX has it of integers; that of floats has the dividend's sign. */
+function remainder(of: Translation): string {
+  const { graph } = of;
+  const { dtype } = of.result;
+  const [self = "", other = ""] = operands(of, dtype);
+  if (!floats.includes(dtype)) return graph.node("Mod", [self, other]);
+  const rest = graph.node("Mod", [self, other], { fmod: { int: 1 } });
+  const isOther = graph.node("Less", [graph.node("Mul", [rest, other]), graph.scalar(0, dtype)]);
+  return graph.node("Where", [isOther, graph.node("Add", [rest, other]), rest]);
+}
 
 function floorDivided(of: Translation): string {
   const { graph } = of;

@@ -88,5 +88,6 @@ export function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Ar
 
 /** @throws {TroupeError} `EXPORT` */
 export function unknownOperator(operator: string, module: string): Error {
-  return exportError("operators that ONNX has", operator, module, "replace it, or leave this module out");
+  const hint = "replace it, or leave this module out";
+  return exportError("operators that ONNX has", operator, { module, hint });
 }

@@ -105,7 +105,10 @@ export type PretrainingBatch = LabelledText & {
   readonly nextSentenceLabel?: Tensor | undefined;
 };
 
-/** BERT, or a family with the same heads, for pre-training: the sum of the losses of masked words and of whether one text follows another. */
+/**
+ * BERT, or a family with the same heads, for pre-training: the sum of the losses of masked words and of whether one text follows
+ * another.
+ */
 export class BertForPreTraining extends EncoderWithHead<BertConfig> {
   readonly cls: PretrainingHeads;
 

@@ -10,7 +10,10 @@ const data2vecAudioFields = {
   num_conv_pos_embeddings: depth(5),
 } as const;
 
-/** A data2vec audio model, by the field names of Hugging Face's config.json. All convolutions have norms; the halves of layers end in one. */
+/**
+ * A data2vec audio model, by the field names of Hugging Face's config.json. All convolutions have norms; the halves of layers end
+ * in one.
+ */
 export type Data2VecAudioConfig = ConfigOf<typeof data2vecAudioFields> & SpeechConfig;
 
 /**

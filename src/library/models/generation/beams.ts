@@ -1,5 +1,5 @@
 import { ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
-import type { AdjustText } from "./drawing.ts";
+import { type AdjustText, adjusted } from "./drawing.ts";
 import type { Settled } from "./options.ts";
 import type { Writer } from "./writer.ts";
 
@@ -141,12 +141,13 @@ function likeliest(
   const [, vocabSize = 0] = logits.shape;
   const running = prompts.flatMap(({ running: beams }) => beams);
   const own = logits.logSoftmax(1); // [B·n, V]
-  const adjusted = adjust === undefined ? own : adjustedBy(own, running, adjust);
+  const changed =
+    adjust === undefined ? own : adjusted(own, (row, beam) => adjust(row, running[beam]?.text ?? []));
   const scores = tensor(
     running.map(({ score }) => [score]),
     { dtype: "float32" },
   );
-  const [values, indices] = ops.topk(adjusted.add(scores).view([prompts.length, -1]), count); // [B, count]
+  const [values, indices] = ops.topk(changed.add(scores).view([prompts.length, -1]), count); // [B, count]
   const [flatValues, flatIndices] = [values.toTypedArray(), indices.toTypedArray()];
   return prompts.map((_, prompt) =>
     Array.from({ length: count }, (_, place) => {
@@ -158,19 +159,6 @@ function likeliest(
       };
     }),
   );
-}
-
-function adjustedBy(
-  logProbabilities: Tensor,
-  running: readonly Beam[],
-  adjust: (row: Float32Array, text: readonly number[]) => void,
-): Tensor {
-  const { shape } = logProbabilities;
-  const values = logProbabilities.contiguous().toTypedArray() as Float32Array;
-  const width = shape[1] ?? 0;
-  for (const [row, { text }] of running.entries())
-    adjust(values.subarray(row * width, (row + 1) * width), text);
-  return tensor(values, { shape });
 }
 
 /** The `count` best, in order; equal scores keep their order. */

@@ -80,7 +80,8 @@ export function chooseTokens(
   });
 }
 
-function adjusted(logits: Tensor, adjust: AdjustRow): Tensor {
+/** A copy of logits [R, V] with each row changed. */
+export function adjusted(logits: Tensor, adjust: AdjustRow): Tensor {
   const { shape, device } = logits;
   const width = shape[1] ?? 0;
   const values = logits.contiguous().toTypedArray() as Float32Array;

@@ -31,6 +31,10 @@ interface Sample {
   first: number;
 }
 
+interface IdentifiedToken extends PlacedToken {
+  readonly id: number;
+}
+
 /** The tokens that a sample has written. */
 export interface WrittenSample {
   readonly prompt: number;
@@ -86,8 +90,8 @@ export class Generator implements Disposable {
   /** Makes one pass. Returns the samples that ended with it. */
   step(): WrittenSample[] {
     this.#begin();
-    const { tokens, ids, ending } = this.#nextTokens();
-    const logits = this.#pages.pass(tokens, () => this.#logits(ids, tokens, ending.length));
+    const { tokens, ending } = this.#nextTokens();
+    const logits = this.#pages.pass(tokens, () => this.#logits(tokens, ending.length));
     try {
       const rows = [...ending.keys()];
       const writing = [...ending];
@@ -156,7 +160,7 @@ export class Generator implements Disposable {
   }
 
   /** The tokens of the next pass: those whose logits are wanted, the last of `ending`, come last. */
-  #nextTokens(): { tokens: PlacedToken[]; ids: number[]; ending: Sample[] } {
+  #nextTokens(): { tokens: IdentifiedToken[]; ending: Sample[] } {
     const { maxPositions } = this.#model;
     for (const sample of this.#samples) {
       if (sample.tokens.length - sample.first <= maxPositions) continue;
@@ -168,10 +172,7 @@ export class Generator implements Disposable {
     const continued = this.#samples.filter((sample) => restOf(sample) === 1);
     const others = this.#samples.filter((sample) => restOf(sample) > 1);
     let room = Math.max(PASS_TOKENS, continued.length);
-    const [before, last]: { tokens: PlacedToken[]; ids: number[] }[] = [0, 1].map(() => ({
-      tokens: [],
-      ids: [],
-    }));
+    const [before, last]: [IdentifiedToken[], IdentifiedToken[]] = [[], []];
     const ending: Sample[] = [];
     for (const sample of [...continued, ...others]) {
       const { text, tokens, first } = sample;
@@ -183,24 +184,18 @@ export class Generator implements Disposable {
       this.#pages.grow(text, count);
       for (let position = begin; position < begin + count; position++) {
         const isLast = position === begin + rest - 1;
-        const row = (isLast ? last : before) as { tokens: PlacedToken[]; ids: number[] };
-        row.tokens.push({ text, position });
-        row.ids.push(tokens[first + position] as number);
+        (isLast ? last : before).push({ text, position, id: tokens[first + position] as number });
         if (isLast) ending.push(sample);
       }
     }
-    return {
-      tokens: [...(before?.tokens ?? []), ...(last?.tokens ?? [])],
-      ids: [...(before?.ids ?? []), ...(last?.ids ?? [])],
-      ending,
-    };
+    return { tokens: [...before, ...last], ending };
   }
 
   /** Logits of the last `count` tokens, float32 [count, V]; one row where there is none. */
-  #logits(ids: readonly number[], tokens: readonly PlacedToken[], count: number): Tensor {
+  #logits(tokens: readonly IdentifiedToken[], count: number): Tensor {
     const row = (values: readonly number[]) => tensor([values], { dtype: "int64" });
-    const positionIds = row(tokens.map(({ position }) => position));
-    const { logits } = this.#model.forward(row(ids), { positionIds, logitsToKeep: Math.max(1, count) });
+    const [ids, positionIds] = [row(tokens.map(({ id }) => id)), row(tokens.map(({ position }) => position))];
+    const { logits } = this.#model.forward(ids, { positionIds, logitsToKeep: Math.max(1, count) });
     return logits.select(0, 0).to("float32");
   }
 

@@ -3,7 +3,10 @@ import { attentionPlan } from "../projected-attention.ts";
 import { column, row } from "../uneven.ts";
 import type { SpeechConfig } from "./config.ts";
 
-/** Tensor-parallel plan of a speech model: attention is split by heads, feed-forward halves by inner features; convolutions are not split. */
+/**
+ * Tensor-parallel plan of a speech model: attention is split by heads, feed-forward halves by inner features; convolutions are not
+ * split.
+ */
 export function speechPlan({
   hidden_size,
   num_attention_heads,

@@ -5,8 +5,8 @@ import { type EventSource, modelRoutes } from "./model-routes.ts";
 import { methodsOf, route } from "./routing.ts";
 
 /**
- * Lets other programs call a live model over HTTP/1.1. Owns neither the model nor its runtime, but the frozen copies that callers make. At its end, calls that have ended
- * are still answered, and those that the model has begun are still made.
+ * Lets other programs call a live model over HTTP/1.1. Owns neither the model nor its runtime, but the frozen copies that callers
+ * make. At its end, calls that have ended are still answered, and those that the model has begun are still made.
  */
 export class ModelServer extends LocalServer {
   /**

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { EventOf, EventSink, TellTrouble, TroupeEvent } from "../../../job/events/index.ts";
-import { pointsOf } from "../curves.ts";
+import { curveOf, pointsOf } from "../curves.ts";
 import { RequestQueue, RequestRefused } from "../request-queue.ts";
 import { settingsOf } from "../settings.ts";
 import { SystemMeter } from "../system-figures.ts";
@@ -28,14 +28,14 @@ export interface MlflowOptions {
 const MOST_PARAMS = 100;
 const MOST_VALUE = 500;
 const FLUSH_MS = 1_000;
-const SYSTEM_MS = 10_000;
 /** How long the end of a run waits for a server. */
 const PATIENCE_MS = 60_000;
 
 /**
- * Tracks runs on an MLflow server: settings as parameters, figures as metrics, the machine's as `system/…`, checkpoints as artifacts. Each
- * run is an MLflow run; one that is resumed goes on in its own. Requests are sent beside the run, each until it is answered: a server that is
- * down for a while gets every figure once, and so does one that was down when the run was killed, once it is resumed. `MLFLOW_EXPERIMENT_NAME`, `MLFLOW_RUN_ID` and the credentials are read of the environment.
+ * Tracks runs on an MLflow server: settings as parameters, figures as metrics, the machine's as `system/…`, checkpoints as
+ * artifacts. Each run is an MLflow run; one that is resumed goes on in its own. Requests are sent beside the run, each until it is
+ * answered: a server that is down for a while gets every figure once, and so does one that was down when the run was killed, once
+ * that is resumed. `MLFLOW_EXPERIMENT_NAME`, `MLFLOW_RUN_ID`, `MLFLOW_RUN_NAME` and the credentials are read from the environment.
  * @throws {TroupeError} `SINK` if the address is none, or holds a password
  */
 export function mlflowSink(options: MlflowOptions): EventSink {
@@ -69,7 +69,6 @@ class MlflowSink implements EventSink {
   #timer: NodeJS.Timeout | undefined;
   /** The folder that checkpoints lie in. */
   #checkpoints: string | undefined;
-  #measuredMs = 0;
 
   constructor(options: MlflowOptions) {
     const { url, folder, environment = process.env } = options;
@@ -89,14 +88,11 @@ class MlflowSink implements EventSink {
     if (this.#run === undefined) return; // it failed before it began
     if (event.kind === "run.restored") this.#made = new Map(this.#journal.steps);
     if ("step" in event && event.kind !== "activity.finished") this.#step = event.step;
-    const figures = pointsOf(event).map(
-      ({ group, name, rank, value }): Figure => [
-        rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`,
-        value,
-      ],
-    );
+    const figures = pointsOf(event).map((point): Figure => [curveOf(point), point.value]);
+    const machine = event.kind === "step.finished" ? this.#meter.readDue(event.timeMs) : undefined;
+    const measured = Object.entries(machine ?? {}).map(([name, value]): Figure => [`system/${name}`, value]);
     this.#add(figures, event.timeMs);
-    if (event.kind === "step.finished") this.#measure(event.timeMs);
+    this.#add(measured, event.timeMs);
     if (event.kind === "checkpoint.saved") this.#saved(event);
     if (event.kind === "run.finished") this.#end("FINISHED", event.timeMs);
     if (event.kind === "run.failed") this.#end("FAILED", event.timeMs);
@@ -120,16 +116,6 @@ class MlflowSink implements EventSink {
     this.#metrics.push(...metrics);
     if (this.#metrics.length >= MOST_METRICS) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), FLUSH_MS).unref();
-  }
-
-  #measure(timeMs: number): void {
-    if (timeMs - this.#measuredMs < SYSTEM_MS) return;
-    this.#measuredMs = timeMs;
-    const figures = Object.entries(this.#meter.read());
-    this.#add(
-      figures.map(([name, value]): Figure => [`system/${name}`, value]),
-      timeMs,
-    );
   }
 
   #flush(): void {

@@ -10,7 +10,7 @@ import {
   type TroupeEvent,
 } from "../../../job/events/index.ts";
 import type { Bytes } from "../../../library/protobuf.ts";
-import { type Point, pointsOf } from "../curves.ts";
+import { curveOf, type Point, pointsOf } from "../curves.ts";
 import { type Settings, settingsOf } from "../settings.ts";
 import {
   histogramValue,
@@ -106,14 +106,14 @@ class TensorBoardSink implements EventSink {
     }
   }
 
-  #scalar({ group, name, rank, value }: Point): Uint8Array {
-    const tag = rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`;
+  #scalar(point: Point): Uint8Array {
+    const tag = curveOf(point);
     let known = this.#scalars.get(tag);
     if (known === undefined) {
       known = new KnownScalar(tag);
       this.#scalars.set(tag, known);
     }
-    return known.at(value);
+    return known.at(point.value);
   }
 }
 

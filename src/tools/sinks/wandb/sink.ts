@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../../errors/untrusted/index.ts";
 import type { EventOf, EventSink, TellTrouble, TroupeEvent } from "../../../job/events/index.ts";
 import { type Bytes, message, varintField } from "../../../library/protobuf.ts";
-import { pointsOf } from "../curves.ts";
+import { curveOf, pointsOf } from "../curves.ts";
 import { RequestQueue } from "../request-queue.ts";
 import { settingsOf } from "../settings.ts";
 import { SystemMeter } from "../system-figures.ts";
@@ -33,7 +33,6 @@ export interface WandbOptions {
 }
 
 const FLUSH_MS = 1_000;
-const SYSTEM_MS = 10_000;
 const PATIENCE_MS = 10_000;
 /** Name of the file that says which run a training's folder belongs to. */
 const FILE = "wandb.json";
@@ -63,7 +62,6 @@ class WandbSink implements EventSink {
   /** Steps after a restart are made again, to the same figures. */
   #lastWritten = Number.NEGATIVE_INFINITY;
   #timeMs = 0;
-  #measuredMs = 0;
   #hasEnded = false;
 
   constructor(options: WandbOptions) {
@@ -134,8 +132,7 @@ class WandbSink implements EventSink {
     const line = this.#lines.get(step) ?? { figures: {}, timeMs: 0 };
     this.#lines.set(step, line);
     line.timeMs = event.timeMs;
-    for (const { group, name, rank, value } of points)
-      line.figures[rank === undefined ? `${group}/${name}` : `${group}/rank_${rank}/${name}`] = value;
+    for (const point of points) line.figures[curveOf(point)] = point.value;
     if (event.kind !== "step.finished") return;
     this.#step = step;
     this.#writeLines(step);
@@ -154,10 +151,9 @@ class WandbSink implements EventSink {
   }
 
   #measure(timeMs: number): void {
-    if (timeMs - this.#measuredMs < SYSTEM_MS) return;
-    this.#measuredMs = timeMs;
-    const { cpu_utilization_percentage: cpu, system_memory_usage_percentage: memory_percent } =
-      this.#meter.read();
+    const machine = this.#meter.readDue(timeMs);
+    if (machine === undefined) return;
+    const { cpu_utilization_percentage: cpu, system_memory_usage_percentage: memory_percent } = machine;
     this.#add(
       statsRecord({ cpu, memory_percent, "proc.memory.rssMB": process.memoryUsage.rss() / 1e6 }, timeMs),
     );

@@ -1,4 +1,4 @@
-// npm run pictures [-- STEPS FOLDER]: trains the example with a dashboard and takes its picture on the way: light, dark, and as
+// npm run picture:dashboard [-- STEPS FOLDER]: trains the example with a dashboard and takes its picture on the way: light, dark, and as
 // a telephone shows it. 2,000 steps and docs/pictures unless told.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { readArguments, refuse } from "./arguments.mjs";
 import { findChromium, launchChromium } from "./chromium.ts";
 
 const usage = `
-usage: npm run pictures [-- STEPS FOLDER]
+usage: npm run picture:dashboard [-- STEPS FOLDER]
 
 Trains the example for STEPS (2000) and writes pictures of its dashboard into FOLDER (docs/pictures)`;
 const { positionals } = readArguments(usage, {}, 2);

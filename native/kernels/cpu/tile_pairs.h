@@ -1,0 +1,116 @@
+// Numbers of bfloat16 matrices as a product of tiles reads them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cpu/isa.h"
+
+namespace troupe {
+
+using Words = uint32_t __attribute__((vector_size(64)));
+using Halves = uint16_t __attribute__((vector_size(32)));
+constexpr int64_t kWords = 16;
+
+// Swaps the blocks off the diagonal of a square of words, of half its size and less.
+template <int kHalf>
+TROUPE_INLINE void swap_blocks(Words (&rows)[kWords]) {
+  Words upper, lower;
+  for (int lane = 0; lane < kWords; lane++) {
+    upper[lane] = static_cast<uint32_t>(lane & kHalf ? kWords + lane - kHalf : lane);
+    lower[lane] = static_cast<uint32_t>(lane & kHalf ? kWords + lane : lane + kHalf);
+  }
+#pragma GCC unroll 16
+  for (int row = 0; row < kWords; row++) {
+    if (row & kHalf) continue;
+    const Words one = rows[row], other = rows[row + kHalf];
+    rows[row] = __builtin_shuffle(one, other, upper);
+    rows[row + kHalf] = __builtin_shuffle(one, other, lower);
+  }
+  if constexpr (kHalf > 1) swap_blocks<kHalf / 2>(rows);
+}
+
+// `first` and `second` [count] as pairs, with zeros behind them; no `second` counts as zeros.
+TROUPE_INLINE void set_pairs(Words& pairs, const uint16_t* first, const uint16_t* second, int64_t count) {
+  Halves low{}, high{};
+  std::memcpy(&low, first, static_cast<size_t>(count) * sizeof(uint16_t));
+  if (second) std::memcpy(&high, second, static_cast<size_t>(count) * sizeof(uint16_t));
+  pairs = __builtin_convertvector(low, Words) | __builtin_convertvector(high, Words) << 16;
+}
+
+// Columns of b as `brgemm` reads them: to[k / 2][column] = (b[k][column], b[k + 1][column]), with zeros beyond the edges, `width` of them
+// in a row. from[k * stride + column].
+struct PairRows {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t columns, int64_t width, uint32_t* to) {
+    for (int64_t k = 0; k < inner; k += 2) {
+      const uint16_t* const first = from + k * stride;
+      const uint16_t* const second = k + 1 < inner ? first + stride : nullptr;
+      uint32_t* const row = to + k / 2 * width;
+      for (int64_t i = 0; i < width; i += kWords) {
+        Words pairs{};
+        if (i + kWords <= columns && second) set_pairs(pairs, first + i, second + i, kWords);
+        else if (i < columns) set_pairs(pairs, first + i, second ? second + i : nullptr, std::min(kWords, columns - i));
+        std::memcpy(row + i, &pairs, sizeof(Words));
+      }
+    }
+  }
+};
+
+// The same from[column * stride + k].
+struct PairColumns {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t columns, int64_t width,
+                                uint32_t* __restrict to) {
+    for (int64_t k = 0; k < inner; k += 2 * kWords) {
+      const int64_t count = std::min(2 * kWords, inner - k);
+      for (int64_t first = 0; first < width; first += kWords) {
+        Words square[kWords];
+        for (int64_t i = 0; i < kWords; i++) {
+          const uint16_t* const row = from + (first + i) * stride + k;
+          square[i] = Words{};
+          if (first + i >= columns) continue;
+          if (count == 2 * kWords) std::memcpy(&square[i], row, sizeof(Words));
+          else std::memcpy(&square[i], row, static_cast<size_t>(count) * sizeof(uint16_t));
+        }
+        swap_blocks<8>(square);
+        for (int64_t i = 0; i < (count + 1) / 2; i++) std::memcpy(to + (k / 2 + i) * width + first, &square[i], sizeof(Words));
+      }
+    }
+  }
+};
+
+// Rows of a that lies transposed, with an even number of columns: to[row][k] = from[k * stride + row], zeros beyond the edges.
+struct LayRows {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t rows, uint16_t* __restrict to) {
+    const int64_t even = inner + inner % 2;
+    for (int64_t row = 0; row < rows; row += kWords) {
+      const int64_t here = std::min(kWords, rows - row);
+      for (int64_t k = 0; k < inner; k += 2 * kWords) {
+        Words square[kWords];
+        for (int64_t i = 0; i < kWords; i++) {
+          const int64_t at = k + 2 * i;
+          const uint16_t* const first = from + at * stride + row;
+          square[i] = Words{};
+          if (at >= inner) continue;
+          const uint16_t* const second = at + 1 < inner ? first + stride : nullptr;
+          if (here == kWords && second) set_pairs(square[i], first, second, kWords);
+          else set_pairs(square[i], first, second, here);
+        }
+        swap_blocks<8>(square);
+        const auto bytes = static_cast<size_t>(std::min(2 * kWords, even - k)) * sizeof(uint16_t);
+        for (int64_t i = 0; i < here; i++) std::memcpy(to + (row + i) * even + k, &square[i], bytes);
+      }
+    }
+  }
+};
+
+// Scratch of a thread, not cleared: one for each type of numbers and each `Owner`.
+template <class T, class Owner = T>
+T* scratch(size_t count) {
+  thread_local std::vector<T> kept;
+  if (kept.size() < count) kept.resize(count);
+  return kept.data();
+}
+
+}  // namespace troupe
