@@ -133,7 +133,7 @@ class Program {
 
   // The gradients, undefined where there are none; of the results that had gradients when it was recorded, in order. Those that are
   // products of bfloat16 matrices lie in their `places`, if they have one.
-  Tensors backward(const Tensors& gradients, Played& played, const std::vector<GradientPlace>& places) const;
+  Tensors backward(const Tensors& gradients, Played& played, const std::vector<GradientPlace>& places = {}) const;
 
   // A line for each instruction of a half, in order: what it gives, its name, what it reads.
   std::vector<std::string> describe(bool backward) const;
