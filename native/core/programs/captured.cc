@@ -74,7 +74,7 @@ Tensors CapturedCall::backward(const Tensors& gradients) {
     for (const Slot slot : program_->gradient_slots) {
       gradients_.push_back(slot == kNoSlot ? at::Tensor() : empty_as(program_->geometries[slot], program_->device));
     }
-    backward_ = capture_graph(program_->device, forward_.get(), [&] { made_ = program_->backward(gradients_, played_, {}); });
+    backward_ = capture_graph(program_->device, forward_.get(), [&] { made_ = program_->backward(gradients_, played_); });
     played_ = {};
   }
   put_into(gradients_, gradients);
