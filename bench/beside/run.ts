@@ -1,7 +1,7 @@
 /** One run of a small model with a tree's own sources; prints a line of JSON. The argument is JSON too. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Runtime as ThisRuntime } from "../../src/entries/index.ts";
 
 const { tree, graph, model, ranks, steps } = JSON.parse(process.argv[2] as string) as {
@@ -22,7 +22,7 @@ const entry = ["src/entries/index.ts", "src/index.ts"].find((path) => existsSync
 const { Runtime } = (await import(inTree(entry))) as { Runtime: typeof ThisRuntime };
 const config =
   model === "hello"
-    ? { steps, data: join(tree, "README.md") }
+    ? { steps, data: fileURLToPath(new URL("../../README.md", import.meta.url)) }
     : { layers: 4, dim: 128, heads: 4, vocab: 256, batch: 4 * ranks, seq: 128, steps };
 const finishedAtMs: number[] = [];
 let cpuBefore = process.cpuUsage();
