@@ -17,6 +17,7 @@ export class CalledBatches implements Pick<data.Dataset, "batch"> {
   readonly #dataset: data.Dataset;
   /** By split; a request may come before its batch. */
   readonly #calls = new Map<string, PromiseWithResolvers<CalledBatch>>();
+  #ended: Error | undefined;
 
   constructor(dataset: data.Dataset) {
     this.#dataset = dataset;
@@ -26,6 +27,12 @@ export class CalledBatches implements Pick<data.Dataset, "batch"> {
     const samples = "tensors" in batch ? data.attachBatch(batch.tensors, "cpu") : undefined;
     const range = "range" in batch ? batch.range : undefined;
     this.#at(splitOf(call)).resolve({ samples, range, isCounted });
+  }
+
+  /** The group has ended: no batch comes that is not here, and a wait for one would keep this actor from ending. */
+  end(reason: Error): void {
+    this.#ended = reason;
+    for (const { reject } of this.#calls.values()) reject(reason);
   }
 
   async drop(call: number): Promise<void> {
@@ -52,9 +59,13 @@ export class CalledBatches implements Pick<data.Dataset, "batch"> {
   }
 
   #at(split: string): PromiseWithResolvers<CalledBatch> {
-    const known = this.#calls.get(split) ?? Promise.withResolvers<CalledBatch>();
-    this.#calls.set(split, known);
-    return known;
+    const known = this.#calls.get(split);
+    if (known !== undefined) return known;
+    const call = Promise.withResolvers<CalledBatch>();
+    call.promise.catch(() => {}); // told to those who ask
+    this.#calls.set(split, call);
+    if (this.#ended !== undefined) call.reject(this.#ended);
+    return call;
   }
 }
 

@@ -235,17 +235,19 @@ export class Conductor {
   async #makeCalls(calls: CallLog, reader: CallReader): Promise<number> {
     const { plan, control } = this.#options;
     const scripted = new ScriptedCalls(this.#ordersOf(calls), reader);
+    control.listen(() => calls.wake());
     this.#report.restartClock();
     this.#granted = plan.initial.step;
     do {
       while (!control.isStopping) {
-        await scripted.goOn();
+        if (scripted.isHalted) await scripted.goOn();
         if (control.isPaused) await this.#pause(this.#granted);
-        const changed = Promise.race([calls.changed, control.changed(), scripted.halted]);
+        const { changed } = calls;
         const call = reader.take();
         if (call !== undefined) await scripted.make(call);
         else if (calls.isClosed) break;
         else {
+          scripted.dropMade();
           if (control.openSaves.length > 0) await this.#pipeline.drain();
           if (scripted.isHalted) continue;
           await this.#saveAsked(this.#granted);

@@ -28,7 +28,7 @@ import {
   type Scores,
   tensorsIn,
 } from "../library/data/index.ts";
-import { defineActor } from "../runtime/index.ts";
+import { ActorDown, defineActor } from "../runtime/index.ts";
 import { keptModules } from "../runtime/module-texts.ts";
 import { checkBegun } from "./begun-data.ts";
 import { CalledBatches } from "./called-batches.ts";
@@ -38,7 +38,7 @@ import type * as protocol from "./protocols/index.ts";
 export default defineActor<protocol.FeederProtocol, protocol.FeederInit>({
   // Batches that are decoded or fetched are made concurrently.
   concurrent: ["next"],
-  async start(_context, init) {
+  async start(context, init) {
     const job = await loadJob(init.jobUrl);
     const predictions = new Predictions();
     let data: Promise<FedData> | undefined;
@@ -50,6 +50,13 @@ export default defineActor<protocol.FeederProtocol, protocol.FeederInit>({
       data ??= open(order);
       return data;
     };
+    context.watchSiblings((down) => {
+      const reason = new ActorDown("next", down);
+      opened().then(
+        ({ called }) => called.end(reason),
+        () => {}, // told to those who ask
+      );
+    });
     return {
       handlers: {
         open: async ({ data: order }) => (await opened(order)).facts(),

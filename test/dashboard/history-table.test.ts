@@ -18,14 +18,14 @@ function filled(values: readonly number[]): HistoryTable<"value"> {
 
 describe("HistoryTable", () => {
   it("keeps every row while there is room", () => {
-    const { columns } = filled([3, 1, 2]).whole();
+    const { columns } = filled([3, 1, 2]).complete();
     expect(columns).toEqual({ step: [1, 2, 3], value: [3, 1, 2] });
   });
 
   it("keeps a bounded number of rows, the newest and the extremes among them, however many came", () => {
     fc.assert(
       fc.property(fc.array(fc.double({ noNaN: true }), { minLength: 1, maxLength: 2000 }), (values) => {
-        const { columns } = filled(values).whole();
+        const { columns } = filled(values).complete();
         const kept = columns.value ?? [];
         expect(kept.length).toBeLessThanOrEqual(capacity + groupRows + 1);
         expect(kept.length).toBeGreaterThanOrEqual(Math.min(values.length, capacity / 2));
@@ -39,7 +39,7 @@ describe("HistoryTable", () => {
   });
 
   it("keeps all of a long run equally fine", () => {
-    const { columns } = filled(new Array(10_000).fill(1)).whole();
+    const { columns } = filled(new Array(10_000).fill(1)).complete();
     const steps = columns.step ?? [];
     const gaps = steps.slice(1, -groupRows).map((step, row) => step - (steps[row] ?? 0));
     // 10,000 rows in 32 to 64: groups of 4 rows that stand for 512 or 1,024 steps.
@@ -49,13 +49,13 @@ describe("HistoryTable", () => {
   it("holds a value that is no number for an extreme", () => {
     const values = new Array(1000).fill(1);
     values[371] = Number.NaN;
-    expect(filled(values).whole().columns.value?.some(Number.isNaN)).toBe(true);
+    expect(filled(values).complete().columns.value?.some(Number.isNaN)).toBe(true);
   });
 
   it("forgets steps that are made again", () => {
     const table = filled([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     table.append({ step: 4, value: 40 });
-    expect(table.whole().columns).toEqual({ step: [1, 2, 3, 4], value: [1, 2, 3, 40] });
+    expect(table.complete().columns).toEqual({ step: [1, 2, 3, 4], value: [1, 2, 3, 40] });
   });
 
   it("returns changes that add up to the complete table, whenever they are requested", () => {
@@ -93,7 +93,7 @@ describe("HistoryTable", () => {
           }
         }
         take();
-        const { columns } = table.whole();
+        const { columns } = table.complete();
         for (const field of ["step", "value"]) expect(page[field] ?? []).toEqual(columns[field] ?? []);
       }),
       { seed: 2, numRuns: 200 },

@@ -41,4 +41,16 @@ describe("Pipeline", () => {
     await expect(pipeline.drain()).rejects.toThrow("a rank is gone");
     expect(told).toEqual([]);
   });
+
+  it("keeps nothing of waits that are over", async () => {
+    const pipeline = new Pipeline(2);
+    const waitFor = async (outcome: object) => {
+      await pipeline.unlessFailed(Promise.resolve(outcome));
+      return new WeakRef(outcome);
+    };
+    const outcome = await waitFor({});
+    await new Promise((resolve) => setImmediate(resolve));
+    globalThis.gc?.();
+    expect(outcome.deref()).toBeUndefined();
+  });
 });

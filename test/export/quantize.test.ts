@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { scope, tensor } from "../../src/compute/tensor/index.ts";
-import { ggufTypes } from "../../src/library/export/gguf/types.ts";
+import { ggufTypes } from "../../src/library/export/gguf/export-gguf.ts";
 
 /** Digests of what ggml's own code makes of the same numbers: make-quantized.py. */
 const expected: Readonly<Record<string, string>> = JSON.parse(

@@ -62,6 +62,8 @@ describe("text generation", () => {
     ["a negative length", [1], { maxNewTokens: -1 }],
     ["a top of none", [1], { maxNewTokens: 1, topK: 0 }],
     ["a seed that is no whole number", [1], { maxNewTokens: 1, seed: 0.5 }],
+    ["a stop token outside of a list", [1], { maxNewTokens: 1, stopTokens: 5 as never }],
+    ["stop texts without a tokenizer", [1], { maxNewTokens: 1, stopTexts: ["."] }],
   ])("refuses %s", (_, prompt, options) => {
     expect(() => generate(model, prompt, options)).toThrow(
       expect.objectContaining({ code: "GENERATE_OPTION" }),

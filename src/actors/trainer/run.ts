@@ -26,7 +26,6 @@ import {
 import type { OpenedRun } from "./live/live-model.ts";
 import { planRun } from "./plan/plan-run.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
-import { startThroughDeaths } from "./recovery/recovery.ts";
 import { ServedWeights } from "./recovery/served-weights.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./recovery/supervised-checkpointer.ts";
 import { SupervisedRanks } from "./recovery/supervised-ranks.ts";
@@ -271,21 +270,18 @@ export class Run {
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
     if (start.resumed !== undefined)
       emit({ kind: "run.resumed", path: start.resumed.path, step: start.initial.step, changes });
-    const { maxRestarts, warmStandby } = supervision;
-    const ranks = await startThroughDeaths(maxRestarts, () =>
-      SupervisedRanks.start(
-        system,
-        {
-          ...layout,
-          prefix: this.#prefix,
-          offload,
-          slicesTo: head && slicesTo(checkpoint),
-          warmStandby,
-          modules: settled.modules,
-        },
-        () => ({ jobUrl, data: { config, seed: start.seed }, begun: settled.begun() }),
-        maxRestarts,
-      ),
+    const ranks = await SupervisedRanks.start(
+      system,
+      {
+        ...layout,
+        prefix: this.#prefix,
+        offload,
+        slicesTo: head && slicesTo(checkpoint),
+        warmStandby: supervision.warmStandby,
+        modules: settled.modules,
+      },
+      () => ({ jobUrl, data: { config, seed: start.seed }, begun: settled.begun() }),
+      supervision.maxRestarts,
     );
     this.#ranks = ranks;
     // The run then fails as it does at a batch that cannot be made.
@@ -312,7 +308,6 @@ export class Run {
           canEvaluate: plan.schedule.evaluation.length > 0,
           isSaved: plan.ranks.isSaved,
           isCopied: plan.schedule.saving.inMemoryEverySteps !== undefined,
-          firstStep: start.initial.step,
           emit,
           config,
           seed: start.seed,

@@ -73,6 +73,11 @@ export function viewFor(
   return new (factsOf(dtype).array)(buffer, byteOffset, length);
 }
 
+/** The bytes of an array, which share its memory. */
+export function bytesIn({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
 /** Returns the dtype that a typed array implies; undefined for a Uint16Array. */
 export function dtypeOfArray(data: TypedArray): DType | undefined {
   if (data instanceof Uint16Array) return undefined;

@@ -18,7 +18,7 @@ export {
   requireDevice,
   streamOrder,
 } from "./device.ts";
-export { arrayFor, type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
+export { arrayFor, bytesIn, type DType, dtypes, itemBytes, type TypedArray } from "./dtype.ts";
 export * from "./memory/memory.ts";
 export * from "./memory/meter.ts";
 export * from "./memory/paged.ts";

@@ -1,5 +1,5 @@
 import { tensor } from "./create.ts";
-import { type DType, viewFor } from "./dtype.ts";
+import { bytesIn, type DType, viewFor } from "./dtype.ts";
 import { frame, native } from "./native.ts";
 import { numelOf } from "./numel.ts";
 import { hold } from "./scope.ts";
@@ -102,9 +102,9 @@ export interface PackedTensor {
 export function packRef(ref: TensorRef): PackedTensor {
   const { dtype, shape, owner } = ref;
   const attached = hold(() => attach(ref));
-  const { buffer, byteOffset, byteLength } = attached.toTypedArray();
+  const bytes = bytesIn(attached.toTypedArray());
   attached.dispose();
-  return { dtype, shape, owner, bytes: new Uint8Array(buffer, byteOffset, byteLength) };
+  return { dtype, shape, owner, bytes };
 }
 
 /** Unpacks a tensor into memory of this process. */

@@ -8,7 +8,7 @@ export interface FrameSource {
   /** The changes since the last call; undefined if there are none. */
   takeChange(): Frame | undefined;
   /** Everything, for a page that has nothing yet. */
-  whole(): Frame;
+  complete(): Frame;
 }
 
 /** Shortest time between two frames: each write costs more than its content. */
@@ -97,7 +97,7 @@ export class Broadcast {
     const seen = this.#listeners.get(listener);
     if (seen === undefined) return;
     const missed = this.#replay.since(seen, this.#number) ?? [
-      eventText("frame", this.#source.whole(), this.#id()),
+      eventText("frame", this.#source.complete(), this.#id()),
     ];
     this.#listeners.set(listener, this.#number);
     if (missed.length > 0) listener.send(missed.join(""));

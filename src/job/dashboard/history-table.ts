@@ -82,7 +82,7 @@ export class HistoryTable<Field extends string> {
   }
 
   /** All rows, for a page that has none yet. */
-  whole(): TableChange {
+  complete(): TableChange {
     return this.#from(0);
   }
 

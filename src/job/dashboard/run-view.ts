@@ -103,15 +103,15 @@ export class RunView {
   }
 
   /** Every part. */
-  whole(): Frame {
+  complete(): Frame {
     const { steps, evaluations, memory, rollouts } = this.#tables;
     return {
       timeMs: this.#clock(),
       ...this.#parts,
-      steps: steps.whole(),
-      evaluations: evaluations.whole(),
-      memory: memory.whole(),
-      rollouts: rollouts.whole(),
+      steps: steps.complete(),
+      evaluations: evaluations.complete(),
+      memory: memory.complete(),
+      rollouts: rollouts.complete(),
     };
   }
 

@@ -227,7 +227,7 @@ const running: readonly Flag[] = [
   noOp("--local_rank", "integer", "the runtime starts and numbers the ranks"),
   noOp("--lazy-mpu-init", "nothing", "the runtime starts the ranks"),
   noOp("--use-cpu-initialization", "nothing", "initial weights are a function of seed and name, on any device"),
-  noOp("--data-parallel-random-init", "nothing", "all replicas start with the same weights", {}),
+  noOp("--data-parallel-random-init", "nothing", "all replicas start with the same weights"),
   noOp("--empty-unused-memory-level", "integer", "freed memory is kept for the next step, which needs the same"),
   noOp("--no-scatter-gather-tensors-in-pipeline", "nothing", "stages pass tensors by reference"),
   noOp("--no-async-tensor-model-parallel-allreduce", "nothing", "results are the same either way"),

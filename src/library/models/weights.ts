@@ -1,5 +1,5 @@
 import { type Module, ModuleBuffer, type Parameter } from "../../compute/nn/index.ts";
-import { type DType, noGrad, scope, type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { bytesIn, type DType, noGrad, scope, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 
 /** Maps names in a model folder's files to the model's own. */
@@ -237,10 +237,7 @@ export function tensorBytes(name: string, tensor: Tensor): WeightBytes {
     name,
     dtype: spellingOf(tensor.dtype),
     shape: tensor.shape,
-    read: () => {
-      const { buffer, byteOffset, byteLength } = tensor.toTypedArray();
-      return new Uint8Array(buffer, byteOffset, byteLength);
-    },
+    read: () => bytesIn(tensor.toTypedArray()),
   };
 }
 

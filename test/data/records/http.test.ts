@@ -1,3 +1,4 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import {
@@ -11,11 +12,13 @@ import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { HttpFile } from "../../../src/library/data/records/http-file.ts";
 import { askRange } from "../../../src/library/data/records/range-connection.ts";
 import { makeCertificate } from "../../fixtures/certificates.ts";
+import { LocalProxy } from "../../package/proxy.ts";
 
 const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * 7919) >> 3));
 
@@ -142,6 +145,25 @@ test("a server that sends its answer in parts, without a length, is asked by fet
   const file = await HttpFile.open(`http://127.0.0.1:${server.port}/f`);
   for (let turn = 0; turn < 3; turn++) expect(await file.read(10, 20)).toEqual(bytes.subarray(10, 20));
   expect(numRequests).toBe(1 + 2 + 1 + 1);
+});
+
+test("every range is asked of the proxy, where Node is to ask one", async () => {
+  const server = await served(answer);
+  const proxy = new LocalProxy(server.port);
+  await proxy.listen();
+  onTestFinished(() => proxy.close());
+  const module = new URL("../../../src/library/data/records/http-file.ts", import.meta.url);
+  const program = `
+    const { HttpFile } = await import(${JSON.stringify(module.href)});
+    const file = await HttpFile.open("http://data.example/f");
+    for (const begin of [10, 20]) process.stdout.write(await file.read(begin, begin + 10));`;
+  const env = { ...process.env, NODE_USE_ENV_PROXY: "1", HTTP_PROXY: proxy.url };
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", program], {
+    env,
+    encoding: "buffer",
+  });
+  expect(stdout).toEqual(bytes.subarray(10, 30));
+  expect([...proxy.hosts]).toEqual(["data.example"]);
 });
 
 test("over TLS too, unless the certificate is not trusted", async () => {

@@ -98,4 +98,13 @@ describe("tables", () => {
     const records = await openRecords(writeArrow("c.arrow", "stream"), how());
     expect(await records.at(1_001)).toMatchObject({ list: [2, 3] });
   });
+
+  it("of Arrow are read from a file that has dictionaries, and its schema at the end alone", async () => {
+    const path = join(folder, "d.arrow");
+    const words = numbers.map((row) => `word ${row % 7}`);
+    writeFileSync(path, arrow.tableToIPC(arrow.tableFromArrays({ words, row: numbers }), "file"));
+    const records = await openRecords(path, how());
+    expect(records.length).toBe(NUM_ROWS);
+    expect(await records.at(2_001)).toEqual({ words: "word 6", row: 2_001 });
+  });
 });

@@ -118,6 +118,21 @@ describe("a frozen copy", () => {
     });
   });
 
+  it("follows the next step too after it followed beside a load that was refused", async () => {
+    await withModel(workspace, { ranks: 1 }, {}, async (policy) => {
+      train(policy, 0);
+      const frozen = await policy.frozenCopy();
+      train(policy, 1);
+      const missing = policy.load(workspace.path("nothing"));
+      const followed = frozen.follow();
+      await expect(missing).rejects.toMatchObject({ code: "CHECKPOINT_MISSING" });
+      expect(await followed).toEqual({ step: 2 });
+      train(policy, 2);
+      expect(await frozen.follow()).toEqual({ step: 3 });
+      expect(await heard(frozen)).toEqual(await heard(policy));
+    });
+  });
+
   it("writes on ranks of its own what the policy would, while that trains on", async () => {
     // The last digits of log-probabilities depend on how many texts a rank writes together.
     const texts = async (model: Pick<Policy, "generate">, round: number) =>

@@ -112,8 +112,10 @@ describe("a state that a script loads", () => {
         "[load] expected a step for all that was accumulated, got none (call step before)",
       );
       expect(await model.step({ lr: 1e-2 / 4 })).toMatchObject({ step: 4 });
+      model.report({ round: 0, texts: [[1]], rewards: [1] });
     });
     expect(lossesIn(events)).toEqual(calm);
+    expect(events.filter(({ kind }) => kind === "rollouts.judged")).toMatchObject([{ step: 4 }]);
     expect(events.some(({ kind }) => kind === "run.restored")).toBe(false);
     await withModel(workspace, { ranks: 1 }, { layers: 3 }, async (model) => {
       await expect(model.load(path)).rejects.toMatchObject({ code: "RESUME_MISMATCH" });

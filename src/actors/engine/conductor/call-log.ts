@@ -151,7 +151,7 @@ export class CallLog {
     if (isEndOfState(kind)) this.#step = (this.#step ?? 0) + 1;
     this.#calls.push(call);
     this.#open.set(number, reject);
-    this.#change();
+    this.wake();
     return promise;
   }
 
@@ -207,7 +207,7 @@ export class CallLog {
       this.refuse(ended, error);
   }
 
-  /** Resolves at the next call, or at the end. */
+  /** Resolves at the next call or {@link wake}, or at the end. */
   get changed(): Promise<void> {
     return this.#changed.promise;
   }
@@ -235,7 +235,7 @@ export class CallLog {
   /** Takes no more calls; those added are still made. */
   close(): void {
     this.#isClosed = true;
-    this.#change();
+    this.wake();
   }
 
   /** The run is over: rejects all calls, present and future. @param error - left out if it has ended in order */
@@ -245,7 +245,7 @@ export class CallLog {
     for (const reject of this.#open.values()) reject(error ?? modelClosed());
     this.#open.clear();
     this.#forget(() => true);
-    this.#change();
+    this.wake();
   }
 
   #forget(isMeant: (call: LiveCall) => boolean): void {
@@ -257,7 +257,8 @@ export class CallLog {
     }
   }
 
-  #change(): void {
+  /** Ends the waits for a next call: there is something else to do. */
+  wake(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
   }

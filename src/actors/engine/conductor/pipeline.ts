@@ -2,21 +2,21 @@
 export class Pipeline {
   readonly #depth: number;
   readonly #inFlight: Promise<void>[] = [];
-  readonly #failed = Promise.withResolvers<never>();
+  /** Those who wait. `Promise.race` with the failure would keep each wait as long as the pipeline lives: 300 bytes a step. */
+  readonly #waiting = new Set<(error: unknown) => void>();
+  #failed: { readonly error: unknown } | undefined;
   #last: Promise<void> = Promise.resolve();
 
   /** @param depth - pieces granted and not yet reported */
   constructor(depth: number) {
     this.#depth = depth;
-    // Rejection is delivered to waiters; without any it is no failure of its own.
-    this.#failed.promise.catch(() => {});
   }
 
   /** Adds work that has begun; resolves when there is room for more. `report` is called in order. @throws the first failure */
   async add<T>(work: Promise<T>, report: (outcome: T) => void): Promise<void> {
     const before = this.#last;
     const reported = Promise.all([work, before]).then(([outcome]) => report(outcome));
-    reported.catch((error: unknown) => this.#failed.reject(error));
+    reported.catch((error: unknown) => this.fail(error));
     this.#last = reported;
     this.#inFlight.push(reported);
     if (this.#inFlight.length >= this.#depth) await this.unlessFailed(this.#inFlight.shift());
@@ -24,12 +24,21 @@ export class Pipeline {
 
   /** Resolves with `other`. @throws the first failure of any piece, if that comes sooner */
   async unlessFailed<T>(other: T | Promise<T>): Promise<T> {
-    return Promise.race([other, this.#failed.promise]);
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    Promise.resolve(other).then(resolve, reject);
+    if (this.#failed !== undefined) reject(this.#failed.error);
+    this.#waiting.add(reject);
+    try {
+      return await promise;
+    } finally {
+      this.#waiting.delete(reject);
+    }
   }
 
   /** Fails the pipeline with the error of something that belongs to its work. */
   fail(error: unknown): void {
-    this.#failed.reject(error);
+    this.#failed ??= { error };
+    for (const reject of this.#waiting) reject(this.#failed.error);
   }
 
   /** Resolves when all work added is reported. @throws the first failure of any piece */

@@ -37,6 +37,7 @@ export class RunControl {
   readonly #saves = new Set<SaveRequest>();
   readonly #pauses = new Set<PromiseWithResolvers<number>>();
   #changed = Promise.withResolvers<void>();
+  #onChange = () => {};
   #isPaused = false;
   #isStopping = false;
   #isClosed = false;
@@ -113,6 +114,11 @@ export class RunControl {
     this.#change();
   }
 
+  /** Has `onChange` called at each request, in the place of the one before. */
+  listen(onChange: () => void): void {
+    this.#onChange = onChange;
+  }
+
   /** Resolves at the next request. */
   changed(): Promise<void> {
     return this.#changed.promise;
@@ -147,6 +153,7 @@ export class RunControl {
   #change(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
+    this.#onChange();
   }
 }
 

@@ -118,7 +118,10 @@ export class ScriptedCalls {
   /** The step that the script accumulates, if it has begun. */
   #open: OpenStep | undefined;
   #halt: Halt | undefined;
+  /** Calls whose batches the feeder has. */
   readonly #put = new Set<number>();
+  /** Calls that are made, and whose batches the feeder still keeps. */
+  readonly #made: number[] = [];
 
   constructor(orders: CallOrders, reader: CallReader) {
     this.#orders = orders;
@@ -130,11 +133,6 @@ export class ScriptedCalls {
     return this.#halt !== undefined;
   }
 
-  /** Resolves when the ranks halt. */
-  get halted(): Promise<void> {
-    return this.#halting.promise;
-  }
-
   /** Leaves the failed accumulation out, and has the ranks go on with the calls after it. @returns whether they had halted */
   async goOn(): Promise<boolean> {
     if (this.#halt === undefined) return false;
@@ -143,7 +141,6 @@ export class ScriptedCalls {
     await pipeline.drain();
     const { call, error, open } = this.#halt;
     this.#halt = undefined;
-    this.#halting = Promise.withResolvers();
     this.#open = open;
     calls.refuse(call, error);
     this.#reader.rewind(call);
@@ -153,7 +150,14 @@ export class ScriptedCalls {
     return true;
   }
 
-  #halting = Promise.withResolvers<void>();
+  /** Has the feeder drop the batches of calls that are made. Done before the next one is put: then that wakes it once. */
+  dropMade(): void {
+    const { feeder } = this.#orders.group;
+    for (const call of this.#made.splice(0)) {
+      this.#put.delete(call);
+      feeder.tell("drop", { call });
+    }
+  }
 
   /** Grants a call; calls that read the state alone are complete when it returns. */
   async make(call: LiveCall): Promise<void> {
@@ -194,7 +198,7 @@ export class ScriptedCalls {
 
   /** Grants an accumulation, and the step that follows it if the script has called it already. */
   async #accumulate(call: CallOf<"accumulate">): Promise<void> {
-    const { group, pipeline, plan, step } = this.#orders;
+    const { pipeline, plan, step } = this.#orders;
     const { numSamples } = call.in;
     const begun = this.#open ?? { ...this.#orders.orderOf(step), numSamples, numAccumulated: 0 };
     const open = begun.numAccumulated > 0 ? begun : { ...begun, numSamples };
@@ -214,13 +218,13 @@ export class ScriptedCalls {
         // Some ranks have added to their gradients, or keep a state of this step.
         if (!isOfAll || own !== undefined) throw new FailedCall(call, error);
         this.#halt ??= { call, error, open: before };
-        this.#halting.resolve();
+        this.#orders.calls.wake();
       }
       return undefined;
     };
     const answer = (ranks: readonly RankAccumulated[] | undefined) => {
       if (ranks === undefined) return;
-      group.feeder.tell("drop", { call: call.number });
+      this.#made.push(call.number);
       call.answer(accumulatedIn(ranks, numBefore, weight));
     };
     const { next } = this.#reader;
@@ -272,7 +276,7 @@ export class ScriptedCalls {
     };
     await pipeline.add(ofCall(call, read()), (told) => {
       if (told === undefined) return;
-      group.feeder.tell("drop", { call: call.number });
+      this.#made.push(call.number);
       if ("error" in told) call.refuse(told.error);
       else call.answer(attachBatch(told.rows, "cpu") as Rows);
     });
@@ -443,6 +447,7 @@ export class ScriptedCalls {
     const requests = requestsOf(call, plan);
     const { size } = this.#put;
     if (this.#put.add(call.number).size === size) return { program, args, requests };
+    this.dropMade();
     feeder.tell("put", {
       call: call.number,
       batch:

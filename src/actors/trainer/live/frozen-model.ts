@@ -75,11 +75,14 @@ export class FrozenModel<J = Job> implements ReadModel<J> {
   follow(): Promise<LoadedModel> {
     return this.#on(async () => {
       const { step, weights } = this.#source.present();
-      if (this.#own !== undefined && this.#step !== step) {
-        this.#step = step;
-        await this.#own.take(weights());
-      }
-      return { step };
+      if (this.#own === undefined || this.#step === step) return { step };
+      this.#step = step;
+      const held = weights();
+      await this.#own.take(held);
+      // A step or load called before may have been refused since.
+      const { step: seen } = await held;
+      if (this.#step === step) this.#step = seen;
+      return { step: seen };
     });
   }
 

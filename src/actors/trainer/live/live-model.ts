@@ -66,8 +66,6 @@ export interface OpenedRun {
   readonly isSaved: boolean;
   /** Whether copies of states stay in memory. */
   readonly isCopied: boolean;
-  /** Updates of the state that the model began with. */
-  readonly firstStep: number;
   readonly emit: (event: RolloutsJudged) => void;
 }
 
@@ -98,8 +96,6 @@ export interface JudgedRollouts {
 export class LiveModel<J = Job> implements ReadModel<J> {
   readonly #run: LiveRun;
   #isClosed = false;
-  /** Updates called, those before it was opened included. */
-  #numSteps: number;
   /** Frozen copies that share its memory. */
   readonly #sharing = new Set<FrozenModel<J>>();
   readonly #copies = new Set<FrozenModel<J>>();
@@ -109,7 +105,6 @@ export class LiveModel<J = Job> implements ReadModel<J> {
   /** @see Runtime.open */
   constructor(run: LiveRun) {
     this.#run = run;
-    this.#numSteps = run.firstStep;
   }
 
   /**
@@ -182,9 +177,7 @@ export class LiveModel<J = Job> implements ReadModel<J> {
       if (lr !== undefined && !(Number.isFinite(lr) && lr >= 0))
         throw refuse("step", "a rate of at least 0", lr);
       this.#move();
-      const made = calls.add("step", { learningRate: lr });
-      this.#numSteps++;
-      return made;
+      return calls.add("step", { learningRate: lr });
     });
   }
 
@@ -218,7 +211,7 @@ export class LiveModel<J = Job> implements ReadModel<J> {
     const meanOf = (values: readonly number[]) =>
       values.reduce((sum, value) => sum + value, 0) / values.length;
     this.#run.emit({
-      ...{ kind: "rollouts.judged", step: this.#numSteps, round, staleness, numTexts: texts.length },
+      ...{ kind: "rollouts.judged", step: this.#run.calls.step, round, staleness, numTexts: texts.length },
       meanReward: meanOf(rewards),
       meanTokens: meanOf(texts.map((text) => ("tokens" in text ? text.tokens : text).length)),
       ...(klNats !== undefined && { klNats }),
@@ -271,9 +264,7 @@ export class LiveModel<J = Job> implements ReadModel<J> {
         throw refuse("load", "a step for all that was accumulated", "none", "call step before");
       if (typeof folder !== "string" || folder === "") throw refuse("load", "the path of a folder", folder);
       this.#move();
-      const made = calls.add("load", { folder });
-      this.#numSteps++;
-      return made;
+      return calls.add("load", { folder });
     });
   }
 

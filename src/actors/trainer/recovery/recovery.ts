@@ -1,7 +1,7 @@
 import { errorTable, TroupeError } from "../../../errors/index.ts";
 import { RewindRequest } from "../../../job/anomalies/index.ts";
 import { type SamplerState, skipSamples } from "../../../library/data/index.ts";
-import { type Failure, firstCause, fromFailure, toFailure } from "../../../runtime/index.ts";
+import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
 import type { CallLog, FailedCall, LoadedState } from "../../engine/conductor/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import { samplerStateOf } from "../plan/plan-run.ts";
@@ -101,24 +101,6 @@ function refuseDeliberate(failure: Failure | undefined, generation: number): voi
   if (cause?.code === undefined || ACCIDENTS.includes(cause.code)) return;
   if (cause.code === OUT_OF_ROOM && generation > 0) return;
   if (cause.code in errorTable) throw fromFailure(cause);
-}
-
-/**
- * Starts a rank group, and starts it again where an actor of it dies as it starts.
- * @param maxRestarts - the most further starts
- * @throws the first error, at once where a further start would only repeat it
- */
-export async function startThroughDeaths<T>(maxRestarts: number, start: () => Promise<T>): Promise<T> {
-  let first: unknown;
-  for (let numFailed = 1; ; numFailed++)
-    try {
-      return await start();
-    } catch (error) {
-      first ??= error;
-      const { code } = firstCause(toFailure(error));
-      const isDeath = code === undefined || !(code in errorTable) || code === "PROCESS_START_FAILED";
-      if (!isDeath || numFailed > maxRestarts) throw first;
-    }
 }
 
 /** Errors that no code throws on purpose: a slow or stuck actor, a lost message, a connection that closes before its end. */

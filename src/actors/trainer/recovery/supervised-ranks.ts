@@ -1,10 +1,11 @@
-import type { TroupeError } from "../../../errors/index.ts";
+import { errorTable, type TroupeError } from "../../../errors/index.ts";
 import type { LayoutSettings, OffloadSettings } from "../../../job/options/index.ts";
 import {
   type ActorInspection,
   type ActorSystem,
   type ChildSpec,
   type Failure,
+  firstCause,
   type SiblingRefs,
   type Supervisor,
   toFailure,
@@ -47,6 +48,8 @@ export class SupervisedRanks {
   readonly #supervisor: Supervisor;
   readonly #spread: RankSpread;
   readonly #generations: Generations;
+  /** When the next look is due for a standby to start. */
+  #lookAtMs = 0;
 
   private constructor(
     system: ActorSystem,
@@ -61,7 +64,8 @@ export class SupervisedRanks {
   }
 
   /**
-   * Starts the group; `feeder` makes arguments of each feeder. @param maxRestarts - the most within five minutes
+   * Starts the group, and starts it again where an actor of it dies as it starts; `feeder` makes arguments of each feeder.
+   * @param maxRestarts - the most within five minutes, and at the start
    * @throws the error of the first actor that cannot start
    */
   static async start(
@@ -71,14 +75,16 @@ export class SupervisedRanks {
     maxRestarts: number,
   ): Promise<SupervisedRanks> {
     const generations = new Generations();
-    const supervisor = await system.supervise({
-      name: `${spread.prefix}ranks`,
-      strategy: "one_for_all",
-      restarts: maxRestarts,
-      children: membersOf(spread, feeder),
-      onRestart: ({ cause }) => generations.begin(cause),
-      onEscalate: (cause) => generations.giveUp(cause),
-    });
+    const supervisor = await startThroughDeaths(maxRestarts, () =>
+      system.supervise({
+        name: `${spread.prefix}ranks`,
+        strategy: "one_for_all",
+        restarts: maxRestarts,
+        children: membersOf(spread, feeder),
+        onRestart: ({ cause }) => generations.begin(cause),
+        onEscalate: (cause) => generations.giveUp(cause),
+      }),
+    );
     return new SupervisedRanks(system, supervisor, spread, generations);
   }
 
@@ -114,7 +120,10 @@ export class SupervisedRanks {
 
   /** Notes a step. Once the generation has run for a while, each step prepares one more warm standby. */
   madeStep(): void {
-    if (this.#generations.madeStep(performance.now()) >= CALM_MS) this.#prepareStandby();
+    const nowMs = performance.now();
+    if (this.#generations.madeStep(nowMs) < CALM_MS || nowMs < this.#lookAtMs) return;
+    // Where none is left to start: free memory is read from files.
+    if (!this.#prepareStandby()) this.#lookAtMs = nowMs + CALM_MS;
   }
 
   /** Notes that a generation has its state. @param isLive - whether a script makes the steps, which may wait for long between them */
@@ -167,6 +176,20 @@ export class SupervisedRanks {
   abandon(cause: TroupeError): void {
     this.#generations.giveUp(toFailure(cause));
   }
+}
+
+/** @throws the first error: at once where it was thrown on purpose, since another start would repeat it */
+async function startThroughDeaths<T>(maxRestarts: number, start: () => Promise<T>): Promise<T> {
+  let first: unknown;
+  for (let numFailed = 1; ; numFailed++)
+    try {
+      return await start();
+    } catch (error) {
+      first ??= error;
+      const { code } = firstCause(toFailure(error));
+      const isDeath = code === undefined || !(code in errorTable) || code === "PROCESS_START_FAILED";
+      if (!isDeath || numFailed > maxRestarts) throw first;
+    }
 }
 
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */

@@ -26,6 +26,8 @@ const NOTHING_MORE: Completion = { chunk: true, step: true };
 export class UnitGradients {
   readonly #plan: BlockPlan;
   readonly #buckets: GradientBuckets;
+  /** Whether replays write products where gradients are collected: those of bfloat16 matrices. */
+  readonly #placesProducts: boolean;
   readonly #parameters: readonly Parameter[];
   /** The parameters of each flat block; buffers have none. */
   readonly #byFlat: ReadonlyMap<number, readonly Parameter[]>;
@@ -47,6 +49,7 @@ export class UnitGradients {
   constructor(plan: BlockPlan, dtype: DType, handOn: (block: number, gradient: Tensor) => void) {
     this.#plan = plan;
     this.#buckets = new GradientBuckets(plan.layouts, dtype);
+    this.#placesProducts = dtype === "bfloat16";
     this.#byFlat = parametersOf(plan);
     this.#parameters = [...[...this.#byFlat.values()].flat(), ...plan.absent];
     this.#handOn = handOn;
@@ -112,6 +115,7 @@ export class UnitGradients {
 
   /** @returns where the first gradients of a pass may be computed, by the index of their leaf */
   placesOf(leaves: readonly Tensor[], placeOf: (leaf: Tensor) => LeafPlace | undefined): GradientPlace[] {
+    if (!this.#placesProducts) return [];
     return leaves.flatMap((leaf, gradient) => {
       const { flat: block, parameter } = placeOf(leaf) as LeafPlace;
       const flat = this.#isTrained(block) ? this.#buckets.open(block) : undefined;

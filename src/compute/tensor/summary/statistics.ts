@@ -36,21 +36,21 @@ export function statisticsOf(values: Tensor): Statistics {
  * @see Chan, Golub, LeVeque 1979, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances"
  */
 export function joinStatistics(parts: Iterable<Statistics>): Statistics {
-  let whole = NO_VALUES;
+  let all = NO_VALUES;
   for (const part of parts) {
     if (part.count === 0) continue;
-    const count = whole.count + part.count;
-    const shift = part.mean - whole.mean;
-    whole = {
+    const count = all.count + part.count;
+    const shift = part.mean - all.mean;
+    all = {
       count,
-      mean: whole.mean + (shift * part.count) / count,
-      squares: whole.squares + part.squares + (shift * shift * whole.count * part.count) / count,
+      mean: all.mean + (shift * part.count) / count,
+      squares: all.squares + part.squares + (shift * shift * all.count * part.count) / count,
       // Unlike comparisons, these keep NaN.
-      min: Math.min(whole.min, part.min),
-      max: Math.max(whole.max, part.max),
+      min: Math.min(all.min, part.min),
+      max: Math.max(all.max, part.max),
     };
   }
-  return whole;
+  return all;
 }
 
 /** Returns the statistics of all values times a positive factor. */

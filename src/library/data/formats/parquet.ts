@@ -39,14 +39,27 @@ export const compressors: Compressors = {
   }),
 };
 
-/** Makes a value of a table plain: 64-bit integers become numbers. */
+/** Makes a value of a table plain: 64-bit integers become numbers. Lists and records are changed in place. */
 export function plainValue(value: unknown): unknown {
   if (typeof value === "bigint") return Number(value);
-  if (Array.isArray(value)) return value.map(plainValue);
-  if (value === null || typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype)
-    return value;
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plainValue(each)]));
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      if (mayChange(value[index])) value[index] = plainValue(value[index]);
+    }
+  } else if (
+    typeof value === "object" &&
+    value !== null &&
+    Object.getPrototypeOf(value) === Object.prototype
+  ) {
+    const record = value as Record<string, unknown>;
+    for (const name of Object.keys(record)) {
+      if (mayChange(record[name])) record[name] = plainValue(record[name]);
+    }
+  }
+  return value;
 }
+
+const mayChange = (value: unknown): boolean => typeof value === "bigint" || typeof value === "object";
 
 /** Copies bytes `begin` to `end` into memory of its own. */
 export function sliceOf(bytes: Buffer, begin: number, end = bytes.length): ArrayBuffer {

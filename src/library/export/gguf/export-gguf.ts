@@ -1,4 +1,4 @@
-import { hold, noGrad, ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import { bytesIn, hold, noGrad, ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import {
   configOfFile,
   familyOf,
@@ -9,7 +9,6 @@ import {
 } from "../../models/index.ts";
 import { exportError } from "../export-error.ts";
 import type { OpenedModel } from "../open-model.ts";
-import { type GgufType, ggufTypes } from "./types.ts";
 import { type GgufEntry, writeGguf } from "./write-gguf.ts";
 
 /** Types of weights in GGUF files, with llama.cpp's numbers of such files. */
@@ -24,6 +23,25 @@ const RUNNABLE = "a model that llama.cpp runs";
 
 /** Elements that are encoded at a time. */
 const PART = 1 << 22;
+
+/** A type of GGUF tensors: blocks of some elements of a row. */
+interface GgufType {
+  /** ggml's number of the type. */
+  readonly code: number;
+  /** Elements of a block, which lie in one row. */
+  readonly blockSize: number;
+  readonly blockBytes: number;
+  /** Encodes a tensor, float32 and contiguous, whose rows divide into blocks. */
+  readonly encode: (values: Tensor) => Uint8Array;
+}
+
+/** Types of tensors, by ggml's names. @see https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
+export const ggufTypes = {
+  F32: { code: 0, blockSize: 1, blockBytes: 4, encode: by((values) => values) },
+  F16: { code: 1, blockSize: 1, blockBytes: 2, encode: by((values) => values.to("float16")) },
+  Q8_0: { code: 8, blockSize: 32, blockBytes: 34, encode: by(ops.troupe.quantizeQ80) },
+  Q4_K: { code: 12, blockSize: 256, blockBytes: 144, encode: by(ops.troupe.quantizeQ4K) },
+} as const satisfies Readonly<Record<string, GgufType>>;
 
 /** A model in llama.cpp's names, and the rows of its embedding. */
 export interface NamedModel extends GgufModel {
@@ -123,4 +141,8 @@ function typeFor(name: string, shape: readonly number[], type: FileType): GgufTy
   if (type === "Q4_K" || type === "Q8_0")
     return rowSize % ggufTypes.Q8_0.blockSize === 0 ? ggufTypes.Q8_0 : ggufTypes.F16;
   return ggufTypes[type];
+}
+
+function by(change: (values: Tensor) => Tensor): GgufType["encode"] {
+  return (values) => scope(() => noGrad(() => bytesIn(change(values).toTypedArray())));
 }

@@ -1,17 +1,11 @@
+import { bytesIn } from "../../../compute/tensor/index.ts";
 import { exportError } from "../export-error.ts";
 import type { ReadParameter } from "../read-from-memory.ts";
 import type { GraphArgument, GraphCall, GraphTensor, RecordedForward } from "../trace-forward.ts";
 import { GraphBuilder, shapeNames } from "./builder.ts";
 import type { FirstCall } from "./parts.ts";
 import { isInPlace, makesViews, translate } from "./translations.ts";
-import {
-  type Branch,
-  bytesOf,
-  type Initializer,
-  type OnnxGraph,
-  type OnnxNode,
-  type OnnxValue,
-} from "./types.ts";
+import type { Branch, Initializer, OnnxGraph, OnnxNode, OnnxValue } from "./types.ts";
 import { Weights } from "./weights.ts";
 
 /** Options of {@link buildGraph}. */
@@ -140,7 +134,7 @@ function translated(
       const name = `${prefix}constant_${tensor.id}`;
       graph.set(
         tensor,
-        graph.add(name, tensor.dtype, tensor.shape as number[], async () => bytesOf(values)),
+        graph.add(name, tensor.dtype, tensor.shape as number[], async () => bytesIn(values)),
       );
     }
   }

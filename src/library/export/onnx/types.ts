@@ -1,4 +1,11 @@
-import { type DType, noGrad, scope, type TypedArray, tensor } from "../../../compute/tensor/index.ts";
+import {
+  bytesIn,
+  type DType,
+  noGrad,
+  scope,
+  type TypedArray,
+  tensor,
+} from "../../../compute/tensor/index.ts";
 import { exportError } from "../export-error.ts";
 
 /** ONNX's numbers of element types (`TensorProto.DataType`). */
@@ -69,21 +76,16 @@ export interface OnnxGraph {
 /** Returns the bytes of numbers as elements of a dtype. */
 export function bytesOfNumbers(values: readonly number[] | TypedArray, dtype: DType): Uint8Array {
   if (dtype === "int64")
-    return bytesOf(BigInt64Array.from(values as readonly number[], (value) => BigInt(value)));
+    return bytesIn(BigInt64Array.from(values as readonly number[], (value) => BigInt(value)));
   return scope(() =>
     noGrad(() =>
-      bytesOf(
+      bytesIn(
         tensor(Float64Array.from(values as readonly number[], Number))
           .to(dtype)
           .toTypedArray(),
       ),
     ),
   );
-}
-
-/** Returns the bytes of an array. */
-export function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /** @throws {TroupeError} `EXPORT` */

@@ -1,8 +1,7 @@
-import { type DType, noGrad, scope, type Tensor } from "../../../compute/tensor/index.ts";
+import { bytesIn, type DType, noGrad, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import type { ReadParameter } from "../read-from-memory.ts";
 import type { GraphTensor } from "../trace-forward.ts";
 import type { GraphBuilder } from "./builder.ts";
-import { bytesOf } from "./types.ts";
 
 /** A parameter of the model in a graph. */
 interface HeldParameter {
@@ -122,7 +121,7 @@ export class Weights {
     if (graph.initializers.has(name)) return name;
     return graph.add(name, dtype, shape, async () => {
       using values = await this.#read(held.name);
-      return scope(() => noGrad(() => bytesOf(change(values).to(dtype).contiguous().toTypedArray())));
+      return scope(() => noGrad(() => bytesIn(change(values).to(dtype).contiguous().toTypedArray())));
     });
   }
 }

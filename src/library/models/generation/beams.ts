@@ -20,12 +20,12 @@ interface Candidate extends Beam {
 }
 
 /** Below every score: marks a place without a text. */
-const NOBODY = -1e9;
+const LOWEST = -1e9;
 
 /** The beams of one prompt. */
 class PromptBeams {
   running: readonly Beam[];
-  #finished: readonly (Beam & { readonly isWhole: boolean })[];
+  #finished: readonly (Beam & { readonly isFinished: boolean })[];
   #mayImprove = true;
   readonly #options: Settled;
   readonly #begun: number;
@@ -37,9 +37,13 @@ class PromptBeams {
     // Only the first beam starts with a score: equal beams would all give the same text.
     this.running = Array.from({ length: numBeams }, (_, beam) => ({
       text: begun,
-      score: beam === 0 ? 0 : NOBODY,
+      score: beam === 0 ? 0 : LOWEST,
     }));
-    this.#finished = Array.from({ length: numBeams }, () => ({ text: begun, score: NOBODY, isWhole: false }));
+    this.#finished = Array.from({ length: numBeams }, () => ({
+      text: begun,
+      score: LOWEST,
+      isFinished: false,
+    }));
   }
 
   /** The likeliest text that has ended. */
@@ -53,7 +57,7 @@ class PromptBeams {
   }
 
   get isFull(): boolean {
-    return this.#finished.every(({ isWhole }) => isWhole);
+    return this.#finished.every(({ isFinished }) => isFinished);
   }
 
   /**
@@ -70,9 +74,9 @@ class PromptBeams {
     const isClosed = (this.isFull && earlyStopping === true) || !this.#mayImprove;
     // Candidates after the first ones are spare, so that enough beams continue; they may not end.
     const ended = candidates.map(({ text, score, ends }, place) => {
-      const isWhole = ends && place < numBeams;
+      const isFinished = ends && place < numBeams;
       const averaged = Math.fround(score / Math.fround(length ** lengthPenalty));
-      return { text, isWhole, score: lowered(lowered(averaged, isClosed), !isWhole) };
+      return { text, isFinished, score: lowered(lowered(averaged, isClosed), !isFinished) };
     });
     this.#finished = best([...this.#finished, ...ended], numBeams);
     this.running = next;
@@ -88,7 +92,7 @@ class PromptBeams {
         : (this.running[0]?.text.length ?? 0) - this.#begun;
     const possible = Math.fround((this.running[0]?.score ?? 0) / length ** lengthPenalty);
     const worst = Math.min(...this.#finished.map(({ score }) => score));
-    const isBetter = this.#finished.some(({ isWhole }) => possible > (isWhole ? worst : NOBODY));
+    const isBetter = this.#finished.some(({ isFinished }) => possible > (isFinished ? worst : LOWEST));
     this.#mayImprove = this.#mayImprove && isBetter;
   }
 }
@@ -168,5 +172,5 @@ function best<T extends { readonly score: number }>(of: readonly T[], count: num
 
 /** Replaces the score by one below all others if `isOut`. */
 function lowered(score: number, isOut: boolean): number {
-  return isOut ? Math.fround(score + NOBODY) : score;
+  return isOut ? Math.fround(score + LOWEST) : score;
 }

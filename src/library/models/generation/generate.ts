@@ -69,7 +69,8 @@ export function generateTexts(
 ): GeneratedText[] {
   const fields = fieldsOf(model);
   const settled = settle(prompts, options, fields);
-  const { samples, numBeams, maxNewTokens } = settled;
+  const { samples, numBeams, maxNewTokens, stopTexts, tokenizer } = settled;
+  if (stopTexts.length > 0 && tokenizer === undefined) throw lacksTokenizer("stopTexts");
   const ending = new Ending(settled);
   const encoded = prompts.map((prompt) => tokensOf(prompt, settled));
   const start = [Number(fields.decoder_start_token_id)];
@@ -112,12 +113,12 @@ function fieldsOf(model: GenerativeModel): Readonly<Record<string, unknown>> {
 function tokensOf(prompt: string | readonly number[], { tokenizer }: Settled): readonly number[] {
   if (typeof prompt !== "string") return prompt;
   if (tokenizer !== undefined) return [...tokenizer.encode(prompt)];
-  throw new TroupeError("GENERATE_OPTION", {
-    where: "generate",
-    expected: "a tokenizer for prompts that are strings",
-    got: "none",
-    fields: {},
-  });
+  throw lacksTokenizer("prompts that are strings");
+}
+
+function lacksTokenizer(what: string): TroupeError {
+  const operands = { where: "generate", expected: `a tokenizer for ${what}`, got: "none", fields: {} };
+  return new TroupeError("GENERATE_OPTION", operands);
 }
 
 /** Whether texts of any lengths can be written in pages. */

@@ -107,12 +107,14 @@ function check(prompts: readonly (string | readonly number[])[], options: Settle
     throw new TroupeError("GENERATE_OPTION", { where: "generate", expected, got: `${got}`, fields: { got } });
   };
   const { maxNewTokens, temperature, topK, topP, repetitionPenalty, seed, numBeams, lengthPenalty } = options;
-  const { samples, slots, stopTexts } = options;
+  const { samples, slots, stopTokens, stopTexts } = options;
   const empty = prompts.findIndex((prompt) => prompt.length === 0);
   if (prompts.length === 0) refuse("at least one prompt", 0);
   if (empty >= 0) refuse("prompts of at least one token", `none in prompt ${empty}`);
   for (const [name, count] of Object.entries({ samples, slots }))
     if (!(Number.isSafeInteger(count) && count >= 1)) refuse(`${name} to be a whole number ≥ 1`, count);
+  for (const [name, list] of Object.entries({ stopTokens, stopTexts }))
+    if (!Array.isArray(list)) refuse(`${name} to be a list`, JSON.stringify(list));
   if (stopTexts.includes("")) refuse("stopTexts of at least one character", "an empty one");
   if (!Number.isSafeInteger(maxNewTokens) || maxNewTokens < 0)
     refuse("maxNewTokens to be a whole number ≥ 0", maxNewTokens);

@@ -1,5 +1,5 @@
 import type { CompletedPart } from "@aws-sdk/client-s3";
-import { scope, Tensor } from "../../../../compute/tensor/index.ts";
+import { bytesIn, scope, Tensor } from "../../../../compute/tensor/index.ts";
 import { request, type S3Connection, s3Failure } from "../../../s3-client.ts";
 import { type Bytes, sizeOf } from "../bytes.ts";
 import type { FileSink, FileSums } from "../storage.ts";
@@ -163,7 +163,7 @@ function portionOf(bytes: Bytes, begin: number, end: number): Uint8Array {
       .narrow(0, range.begin + begin / itemBytes, (end - begin) / itemBytes)
       .toTypedArray(),
   );
-  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  return bytesIn(values);
 }
 
 /** Encodes a checksum for S3's headers. */
