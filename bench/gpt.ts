@@ -97,6 +97,8 @@ const finishedAt: number[] = [];
 const overlaps: number[] = [];
 /** Calls of blocks that were recorded, and their time: in all, and behind the warm-up. */
 let [numRecorded, numRecordedLate, recordMs] = [0, 0, 0];
+/** Durations of the steps with recorded calls. */
+const recordingMs: number[] = [];
 let numParameters = 0;
 let cpuBefore = process.cpuUsage();
 runtime.events$.subscribe((event) => {
@@ -108,6 +110,7 @@ runtime.events$.subscribe((event) => {
   numRecorded += event.blockCalls?.recorded ?? 0;
   if (finishedAt.length > warmup) numRecordedLate += event.blockCalls?.recorded ?? 0;
   recordMs += event.blockCalls?.recordMs ?? 0;
+  if ((event.blockCalls?.recorded ?? 0) > 0) recordingMs.push(event.durationMs);
   if (finishedAt.length === warmup) cpuBefore = process.cpuUsage();
 });
 await runtime.run(new URL("./gpt/job.ts", import.meta.url), {
@@ -155,6 +158,9 @@ console.log(
     recorded: numRecorded,
     recorded_late: numRecordedLate,
     record_steps: round(recordMs / 1000 / median),
+    record_extra_steps: round(
+      recordingMs.reduce((sum, ms) => sum + ms / 1000 / median, 0) - recordingMs.length,
+    ),
     overlap: round(overlaps.slice(warmup).reduce((sum, value) => sum + value, 0) / steps),
     losses: losses.map(round),
   }),
@@ -201,7 +207,7 @@ function compareGraphs(turns: number): void {
       work = productsOf(run.ranks * run.batch * run.seq, run.seq);
       if (graph !== "off")
         console.log(
-          `       recorded calls took ${run.record_steps.toFixed(2)} steps' time, their computation included; ${run.recorded_late} of ${run.recorded} behind the warm-up`,
+          `       recorded calls took ${run.record_steps.toFixed(2)} steps' time, their computation included, and made steps ${run.record_extra_steps.toFixed(2)} steps' time longer; ${run.recorded_late} of ${run.recorded} behind the warm-up`,
         );
     }
   }

@@ -8,8 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "core/invariance.h"
+#include "core/programs/float32_products.h"
 #include "core/programs/program.h"
-#include "kernels/cpu/float32_tiles.h"
 
 namespace troupe {
 namespace {
@@ -281,6 +282,10 @@ bool Program::is_small() const {
                           numel_of(geometries[instruction.results[0]]) == 1 && most >= kMostOfASum;
     if (sums_all) return false;
     const std::string name = instruction.name();
+    if (instruction.kind == Instruction::Kind::heads) {
+      const GridSizes& sizes = instruction.heads->sizes;
+      return sizes.outer * sizes.inner * sizes.rows * sizes.terms * sizes.columns <= kMostMultiplications;
+    }
     if (name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm") {
       const Geometry &a = *matrices[matrices.size() - 2], &b = *matrices.back();
       const int64_t rows = a.sizes[a.sizes.size() - 2], inner = a.sizes.back(), columns = b.sizes.back();
@@ -297,6 +302,8 @@ bool Program::is_small() const {
 void Program::improve(bool fast) {
   fold_constants();
   if (fast && device.is_cpu()) fuse_products();
+  // Products of an invariant forward sum in orders of their own.
+  if (device.is_cpu() && !is_invariant()) join_heads();
   run_on_device = chain_runner(device);
   if (device.is_cpu() || run_on_device != nullptr) join_elementwise();
   plan_memory();

@@ -135,6 +135,7 @@ class Player {
         return;
       case Instruction::Kind::gradient: return walk(instruction);
       case Instruction::Kind::chain: return chain(instruction);
+      case Instruction::Kind::heads: return play_heads(program_, instruction, played_);
       case Instruction::Kind::product: return play_product(program_, instruction, played_, keeps_);
       case Instruction::Kind::atomic: {
         if (const at::Tensor place = place_of(instruction); place.defined()) return multiply(place, instruction);
@@ -339,6 +340,7 @@ std::string Instruction::name() const {
     return text;
   }
   if (kind == Kind::product) return product->name();
+  if (kind == Kind::heads) return "products of heads";
   return c10::toString(op->operator_name());
 }
 

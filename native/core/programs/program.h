@@ -18,6 +18,7 @@
 #include "core/programs/chain.h"
 #include "core/programs/chain_runner.h"
 #include "core/programs/fuse.h"
+#include "core/programs/heads.h"
 
 namespace troupe {
 
@@ -58,7 +59,8 @@ struct Instruction {
     view,      // another look at a slot's memory
     gradient,  // a backward that an `own` instruction of forward left
     chain,     // elementwise operators in one pass
-    product    // a product over tiles, with what follows it
+    product,   // a product over tiles, with what follows it
+    heads      // products of heads where they lie
   };
   Kind kind = Kind::atomic;
   std::optional<c10::OperatorHandle> op;
@@ -73,6 +75,7 @@ struct Instruction {
   bool walks_again = false;     // `gradient`: whether a later instruction walks the same backward
   std::shared_ptr<const Chain> chain;
   std::shared_ptr<const FusedProduct> product;
+  std::shared_ptr<const HeadsProduct> heads;
   std::vector<Slot> last_uses;  // slots that nobody reads afterwards
 
   std::string name() const;
@@ -174,6 +177,7 @@ class Program {
   void place_gradients(const std::vector<GradientPlace>& places, Played& played) const;
   void fold_constants();
   void fuse_products();
+  void join_heads();
   void join_elementwise();
   // Finds the last uses, once both halves are there.
   void plan_memory();

@@ -52,6 +52,8 @@ bool onednn_is_quicker(const at::Tensor& a, const at::Tensor& b) {
   return chooses_float32_library() && a.numel() * b.size(-1) >= kMinMultiplications;
 }
 
+int64_t least_for_onednn() { return kMinMultiplications; }
+
 void multiply_float32(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum, bool add) {
   if (onednn_is_quicker(a, b)) {
     at::native::mkldnn_matmul(a, b, sum, add ? 1.0f : 0.0f, 1.0f);

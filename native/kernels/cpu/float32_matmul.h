@@ -11,6 +11,9 @@ bool chooses_float32_library();
 // Whether a product of this size should go to oneDNN: [.., M, K] @ [.., K, N], float32, shapes that fit each other.
 bool onednn_is_quicker(const at::Tensor& a, const at::Tensor& b);
 
+// The multiplications of a product from which on it should.
+int64_t least_for_onednn();
+
 // sum = a @ b, or sum + a @ b where `add` is set: a [M,K], b [K,N], sum [M,N] contiguous; all float32.
 void multiply_float32(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum, bool add);
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/programs/float32_products.h"
 #include "kernels/cpu/float32_matmul.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_lanes.h"
@@ -34,7 +35,7 @@ constexpr int64_t kMaxTerms = 512;                      // oneDNN begins a secon
 constexpr int64_t kMaxRowElements = int64_t{1} << 17;   // of a: it is read again for each panel of b
 constexpr int64_t kMaxMultiplications = int64_t{1} << 26;  // from here on oneDNN is as fast
 constexpr int64_t kLibtorchInner = 192;                 // of a sum of MKL's
-constexpr int64_t kTaskMultiplications = int64_t{1} << 20;
+constexpr int64_t kTaskMultiplications = int64_t{1} << 23;
 
 // How many terms a sum has before the next one begins, of which the sum before is a term.
 int64_t terms_of(int64_t inner, bool is_small) {
@@ -161,6 +162,7 @@ struct TiledProduct {
   const float* bias;
   int64_t bias_row;
   float* to;
+  int64_t to_row;
 };
 
 template <int kVectors>
@@ -172,7 +174,7 @@ void compute_panel(const TiledProduct& of, int64_t first, int64_t columns) {
   const bool across = of.a_inner != 1;
   const auto compute = [&](int64_t row, auto rows) {
     constexpr int kRows = decltype(rows)::value;
-    const TileSums sums{of.to + row * of.columns + first, of.columns, columns,
+    const TileSums sums{of.to + row * of.to_row + first, of.to_row, columns,
                         of.bias == nullptr ? nullptr : of.bias + row * of.bias_row + first, of.bias_row};
     const float* const a = of.a + row * of.a_row;
     if (across) run_best<Float32Tile<kRows, kVectors, true>>(a, of.a_inner, packed.data(), of.inner, of.terms, sums);
@@ -230,7 +232,7 @@ void multiply_in_tiles_into(const at::Tensor& given, const at::Tensor& b, const 
   const TiledProduct all{a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.stride(0), a.stride(1), b.stride(0), b.stride(1),
                          a.size(0), a.size(1), b.size(1), terms_of(a.size(1), is_small(a, b)),
                          bias.defined() ? bias.const_data_ptr<float>() : nullptr, bias.defined() ? bias.stride(0) : 0,
-                         out.mutable_data_ptr<float>()};
+                         out.mutable_data_ptr<float>(), b.size(1)};
   at::parallel_for(0, panels_of(all), grain_of(all.rows * all.inner * kPanelColumns),
                    [&](int64_t first, int64_t last) { compute_panels(all, first, last); });
 }
@@ -245,7 +247,8 @@ at::Tensor multiply_batches_in_tiles(const at::Tensor& given, const at::Tensor& 
   const at::Tensor a = readable(given);
   const at::Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
   const TiledProduct one{a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.stride(1), a.stride(2), b.stride(1), b.stride(2),
-                         a.size(1), a.size(2), b.size(2), terms_of(a.size(2), is_small(a, b)), nullptr, 0, out.mutable_data_ptr<float>()};
+                         a.size(1), a.size(2), b.size(2), terms_of(a.size(2), is_small(a, b)), nullptr, 0, out.mutable_data_ptr<float>(),
+                         b.size(2)};
   at::parallel_for(0, a.size(0), grain_of(one.rows * one.inner * one.columns), [&](int64_t first, int64_t last) {
     for (int64_t g = first; g < last; g++) {
       TiledProduct each = one;
@@ -256,6 +259,27 @@ at::Tensor multiply_batches_in_tiles(const at::Tensor& given, const at::Tensor& 
     }
   });
   return out;
+}
+
+bool fits_grids(int64_t batches, int64_t rows, int64_t inner, int64_t columns) {
+  return tiles_know(rows, inner, columns) && tiles_know(columns, inner, rows) &&
+         (batches * rows * inner * columns < least_for_onednn() || tiles_know_both_orders(rows, inner, columns));
+}
+
+void multiply_grids_in_tiles(const MatrixGrid& a, const MatrixGrid& b, const MatrixGrid& out, const GridSizes& sizes) {
+  const bool small = sizes.outer * sizes.inner * sizes.rows * sizes.terms * sizes.columns < least_for_onednn();
+  const TiledProduct one{a.first, b.first, a.row, a.column, b.row, b.column, sizes.rows, sizes.terms, sizes.columns,
+                         terms_of(sizes.terms, small), nullptr, 0, out.first, out.row};
+  at::parallel_for(0, sizes.outer * sizes.inner, grain_of(one.rows * one.inner * one.columns), [&](int64_t first, int64_t last) {
+    for (int64_t g = first; g < last; g++) {
+      const int64_t i = g / sizes.inner, j = g % sizes.inner;
+      TiledProduct each = one;
+      each.a += i * a.outer + j * a.inner;
+      each.b += i * b.outer + j * b.inner;
+      each.to += i * out.outer + j * out.inner;
+      compute_panels(each, 0, panels_of(each));
+    }
+  });
 }
 
 }  // namespace troupe

@@ -3,15 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
-
 namespace troupe {
 
 // Whether a product of this size is multiplied in tiles: [.., M, K] @ [.., K, N], float32, shapes that fit each other.
 bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b);
-
-// The same for every product of such sizes: [rows, inner] @ [inner, columns].
-bool fits_tiles(int64_t rows, int64_t inner, int64_t columns);
 
 // bias + a @ b: a [M,K], b [K,N], bias what expands to [M,N] or undefined; all float32, for which `multiplies_in_tiles`.
 at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias);

@@ -29,7 +29,7 @@ const char* isa_name();
 #define TROUPE_INLINE_LAMBDA __attribute__((always_inline))
 
 // Elements that are worth a thread of their own: some 10 us of work.
-constexpr int64_t kGrainElements = 1 << 14;
+constexpr int64_t kGrainElements = 1 << 16;
 
 // The grain of a parallel loop over rows of `dim` elements.
 inline int64_t grain_rows(int64_t dim) { return dim >= kGrainElements ? 1 : kGrainElements / (dim > 0 ? dim : 1); }

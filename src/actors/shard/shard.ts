@@ -32,6 +32,9 @@ export interface ShardPlace {
 
 const NOT_CLIPPED: ClipFactors = { all: 1 };
 
+/** Blocks are updated in one turn up to this many elements: fewer take less time than a turn and its messages. */
+const ELEMENTS_A_TURN = 2 ** 18;
+
 /**
  * One rank's share of the model through its steps. Gradients come in block by block while backward goes on and are reduced over
  * the replicas; the ranks exchange statistics and judge the step by them; the owned range of each block is updated; once every
@@ -255,9 +258,13 @@ export class Shard {
     if (!isLate) this.#hasJudged(step, progress, await judge());
     if (this.#statistics.isAwaited) {
       const factors = scales ?? progress.judged?.factors ?? NOT_CLIPPED;
+      let numUpdated = 0;
       for (const block of this.#updateOrder(progress.updated ?? [])) {
         this.#order(step, block, factors, progress);
-        // One block a turn, so that the next forward's gathers are answered while later blocks are still updated.
+        numUpdated += this.#layoutOf(block).numel;
+        if (numUpdated < ELEMENTS_A_TURN) continue;
+        // Then the next forward's gathers are answered while later blocks are still updated.
+        numUpdated = 0;
         await nextTurn();
       }
     }

@@ -20,6 +20,9 @@ export interface Gather {
   readonly answer: Pending<Gathered>;
 }
 
+/** Gradients of up to so many elements leave together: reducing one takes less time than a message of its own. */
+const MOST_TOGETHER = 2 ** 16;
+
 /** Options of {@link ShardLink}. */
 export interface ShardLinkOptions {
   readonly deadlineMs: number;
@@ -108,7 +111,8 @@ export class ShardLink implements ShardPort<Gather> {
 
   reduce(block: number, gradient: Tensor): void {
     this.#options.line?.enter("reduce", `block ${block}`, ++this.#numReductions);
+    const lazy = gradient.numel <= MOST_TOGETHER;
     const ref = moveRef(gradient, sentTo(this.ref));
-    this.ref.tell("reduce", { step: this.#step, block, gradient: ref });
+    this.ref.tell("reduce", { step: this.#step, block, gradient: ref }, { lazy });
   }
 }
