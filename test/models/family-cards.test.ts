@@ -22,6 +22,7 @@ const mayName = [
   "library/models/families.ts", // lists the cards
   "library/models/index.ts", // lists what jobs import by name
   "library/data/megatron/", // Megatron's own names of its samples
+  "library/data/tokenizers/engine.ts", // published patterns by the models they came with
   "library/export/gguf/tokenizer.ts", // llama.cpp's names of tokenizers
 ];
 
