@@ -62,7 +62,7 @@ export class CalledBatches implements Pick<data.Dataset, "batch"> {
     const known = this.#calls.get(split);
     if (known !== undefined) return known;
     const call = Promise.withResolvers<CalledBatch>();
-    call.promise.catch(() => {}); // told to those who ask
+    call.promise.catch(() => {}); // those who wait for it get the error
     this.#calls.set(split, call);
     if (this.#ended !== undefined) call.reject(this.#ended);
     return call;

@@ -172,11 +172,11 @@ describe("rapidformer", () => {
 
     // Its weights alone, by the flags of a checkpoint and by name: from the first step and sample on, the same.
     const short = [...words, ...apart, "--ranks", "1", "--train-iters", "2", "--lr", "1e-4"];
-    const anew = lossesOf(await run(...short, "--load", saved, "--finetune"));
-    expect(anew).toHaveLength(2);
-    expect(anew[0]).toBeLessThan((one[0] ?? 0) - 0.1);
+    const tuned = lossesOf(await run(...short, "--load", saved, "--finetune"));
+    expect(tuned).toHaveLength(2);
+    expect(tuned[0]).toBeLessThan((one[0] ?? 0) - 0.1);
     const named = ["--pretrained-model-name-or-path", join(saved, "step-000005")];
-    expect(lossesOf(await run(...short, ...named))).toEqual(anew);
+    expect(lossesOf(await run(...short, ...named))).toEqual(tuned);
     expect((await run(...short, "--finetune")).err).toMatch(/expected --load DIR with --finetune/);
 
     const masked = ["--vocab-file", "bert/vocab.txt", "--tokenizer-type", "BertWordPieceLowerCase"];

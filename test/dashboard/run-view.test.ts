@@ -71,8 +71,8 @@ describe("RunView", () => {
     expect(resumed.complete().steps?.columns.step).toEqual([1, 2]);
     const other = viewOf(...before, begun({ job: "b", firstStep: 2 }));
     expect(other.complete().steps?.columns.step ?? []).toEqual([]);
-    const anew = viewOf(...before, begun({ job: "a" }));
-    expect(anew.complete().steps?.columns.step ?? []).toEqual([]);
+    const next = viewOf(...before, begun({ job: "a" }));
+    expect(next.complete().steps?.columns.step ?? []).toEqual([]);
   });
 
   it("tells a checkpoint from its beginning to its end, and drops one that its run did not live to see", () => {
