@@ -160,8 +160,8 @@ describe("the names that pages give", () => {
     const known = new Set([
       ...Object.keys(models),
       ...Object.keys(rapidformer),
-      ...[rapidformer.Finetuner, rapidformer.PreTrainer, rapidformer.RapidformerEngine].flatMap((each) =>
-        Object.getOwnPropertyNames(each.prototype),
+      ...[rapidformer.Finetuner, rapidformer.PreTrainer, rapidformer.RapidformerEngine].flatMap(
+        ({ prototype }) => [prototype, Object.getPrototypeOf(prototype)].flatMap(Object.getOwnPropertyNames),
       ),
       "runComputeMetrics", // a hook that a template may leave out
     ]);

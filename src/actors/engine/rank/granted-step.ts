@@ -294,12 +294,13 @@ export class GrantedStep implements Disposable {
     const learningRates = model.rates.ofGroups(this.#updateIndex, this.#rates);
     const frozen = model.training.begun();
     const looks = { inspect, inspectUpdates, ledger, histograms };
-    // `scored` or a wait follows.
-    shard.ref.tell("begin", { step, learningRates, ...looks, ...(frozen && { frozen }) }, { lazy: true });
-    this.#hasBegun = true;
-    // Backward of a parameter that another rank does not train would wait for that rank.
     const { tp, pp, ep } = plan.layout.mesh;
-    if (frozen !== undefined && tp * pp * ep > 1) shard.agree();
+    // Backward of a parameter that another rank does not train waits for that rank. The shards must know by then what is frozen.
+    const exchanges = tp * pp * ep > 1;
+    const begin = { step, learningRates, ...looks, ...(frozen && { frozen }) };
+    shard.ref.tell("begin", begin, { lazy: !exchanges });
+    this.#hasBegun = true;
+    if (frozen !== undefined && exchanges) shard.agree();
   }
 
   /** Sent before the last gradients, so that the shards can judge the step once these are reduced. */
