@@ -33,6 +33,7 @@ const slow = [
   // A program for each host, a browser, or a program for each sentence that one may end with.
   "test/launch/launch.test.ts",
   "test/launch/namespaces.test.ts",
+  "test/launch/script.test.ts",
   "test/launch/torchrun.test.ts",
   "test/dashboard/page.test.ts",
   "test/site.test.ts",

@@ -194,7 +194,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     plan: ["resume"],
     resume: ["option-error"],
     interruption: [],
-    live: ["resume"],
+    live: ["plan"],
     rendezvous: [],
     "translate-event": [],
     "shared-system": [],

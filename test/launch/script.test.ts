@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nativeInfo } from "../../src/entries/tensor.ts";
@@ -17,10 +18,10 @@ function start(rank: number, port: number, script: string) {
   return child;
 }
 
-/** Runs `troupe launch` as a launcher does on one of two hosts. @param onLine - called at the first output */
-async function launch(rank: number, port: number, script: string, onLine = () => {}) {
+/** Runs `troupe launch` as a launcher does on one of two hosts. @param onLine - called with each line of output */
+async function launch(rank: number, port: number, script: string, onLine = (_line: string) => {}) {
   const child = start(rank, port, script);
-  child.stdout.once("data", () => onLine());
+  createInterface({ input: child.stdout }).on("line", onLine);
   const [printed, complained] = [child.stdout.toArray(), child.stderr.toArray()];
   const [code] = (await once(child, "close")) as [number | null];
   return { code, printed: (await printed).join(""), complained: (await complained).join("") };
@@ -52,6 +53,33 @@ describe.skipIf(!nativeInfo().gloo)("a script that a launcher starts on several 
       "judges-0: host 0, judges-1: host 1, rank-0: host 0, rank-1: host 1\n" +
         "2 texts, marks 3 3; judges-0: host 0, judges-1: host 0, rank-0: host 0, rank-1: host 0\n",
     );
+    expect(code).toBe(0);
+  });
+
+  it("has a generator on another host, and a further model, through deaths and the loss of that host", async () => {
+    const port = await freePort();
+    const arePlaced = Promise.withResolvers<void>();
+    const head = launch(0, port, "test/fixtures/launched-copies.ts", (line) => {
+      if (line.startsWith("frozen-1-rank-0: 1")) arePlaced.resolve();
+    });
+    const member = start(1, port, "test/fixtures/launched-copies.ts");
+    await Promise.race([arePlaced.promise, head]);
+    member.kill("SIGKILL");
+    const { code, printed, complained } = await head;
+    expect(printed.split("\n"), complained).toEqual([
+      "before a step: true",
+      "apart: true, true",
+      "followed to 2: true",
+      "after the death of a generator: true",
+      "followed a policy that died to 3: true",
+      "the reference stayed: true",
+      "judge: true",
+      "frozen-1-rank-0: 1, frozen-2-rank-0: 0, frozen-2-rank-1: 1, judge-rank-0: 1, judge-rank-1: 0, rank-0: 0, rank-1: 1",
+      "after the loss of a host: true, true",
+      "judge: true",
+      "frozen-1-rank-0: 0, frozen-2-rank-0: 0, frozen-2-rank-1: 0, judge-rank-0: 0, judge-rank-1: 0, rank-0: 0, rank-1: 0",
+      "",
+    ]);
     expect(code).toBe(0);
   });
 

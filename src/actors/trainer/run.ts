@@ -52,8 +52,10 @@ export interface RunOptions {
   readonly name: string | undefined;
   /** The system that its actors live in. */
   readonly system: SharedSystem;
-  /** The launch on several hosts that this one leads, if any. */
+  /** The head of the launch on several hosts, if any. */
   readonly head: Head | undefined;
+  /** Whether the other hosts of the launch join this run. */
+  readonly isFirst: boolean;
   /** Settings that all hosts must share. */
   readonly about: string;
   /** Called when another host receives a signal to end. */
@@ -77,6 +79,8 @@ export class Run {
   /** Pauses it, saves it, ends it early. */
   readonly control = new RunControl();
   readonly #options: RunOptions;
+  /** The launch's head, if the hosts join this one. */
+  readonly #lead: Head | undefined;
   /** Begins the names of its actors. */
   readonly #prefix: string;
   readonly #stalls: Stalls;
@@ -102,7 +106,9 @@ export class Run {
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
     const { supervision, layout } = options.settings;
-    const { head, about, emit, onSignal } = options;
+    const { about, emit, onSignal } = options;
+    const head = options.isFirst ? options.head : undefined;
+    this.#lead = head;
     this.#halted.promise.catch(() => {});
     this.#options = options;
     this.#prefix = options.name === undefined ? "" : `${options.name}-`;
@@ -174,7 +180,7 @@ export class Run {
 
   /** Ends the run with `RUN_INTERRUPTED` if hosts still have to join: there is nothing to save. @returns whether it ended */
   interrupt(signal: NodeJS.Signals): boolean {
-    if (this.#options.head === undefined || this.#haveJoined) return false;
+    if (this.#lead === undefined || this.#haveJoined) return false;
     const got = `${signal} before all hosts had joined`;
     this.#halted.reject(interrupted(got, "no step was made: start it again"));
     return true;
@@ -215,10 +221,7 @@ export class Run {
       const lostForMs = this.#hosts.lostForMs(this.#system.hostsMissing);
       await this.#system.stop({ drain: false, ...(failure && { failure }) });
       const isInterrupted = failure instanceof TroupeError && failure.code === "RUN_INTERRUPTED";
-      await this.#options.head?.farewell(
-        lostForMs,
-        failure ? { failure: failure.message, isInterrupted } : {},
-      );
+      await this.#lead?.farewell(lostForMs, failure ? { failure: failure.message, isInterrupted } : {});
     } finally {
       // Not before: a save that was under way when the run failed still wrote there.
       await this.#folder?.[Symbol.asyncDispose]();
@@ -235,8 +238,9 @@ export class Run {
     const { settings, emit, head } = this.#options;
     const { layout, training, supervision, offload, checkpoint } = settings;
     const system = this.#system;
-    head?.publish(await system.invite());
-    using _ = head && this.#hosts.watchRefused(head, () => system.hostsMissing);
+    const lead = this.#lead;
+    lead?.publish(await system.invite());
+    using _ = lead && this.#hosts.watchRefused(lead, () => system.hostsMissing);
     const settled = await settleJob(system, this.#prefix, jobUrl, overrides, settings, emit);
     const { job, config, data, batch, model, recipe, start, changes } = settled;
     await using rendezvous = await Rendezvous.open(layout, head?.rendezvous);
@@ -251,7 +255,7 @@ export class Run {
       rendezvous.groups,
       live !== undefined,
     );
-    if (head !== undefined)
+    if (lead !== undefined)
       await Promise.race([system.hostsJoined(supervision.hostDeadlineSeconds * 1000), this.#halted.promise]);
     this.#haveJoined = true;
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
@@ -266,7 +270,7 @@ export class Run {
       frozen === undefined
         ? start
         : { ...start, initial: frozenState(start, served, checkpointer, deadlineMs) };
-    const hosts = head && this.#hosts.placed();
+    const hosts = lead && this.#hosts.placed();
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
     if (start.resumed !== undefined)
       emit({ kind: "run.resumed", path: start.resumed.path, step: start.initial.step, changes });

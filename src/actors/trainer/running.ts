@@ -1,10 +1,9 @@
 import type { TroupeEventBody } from "../../job/events/index.ts";
 import type { HostsOptions, RuntimeSettings } from "../../job/options/index.ts";
-import type { Head, Launch } from "../launch/index.ts";
+import type { Head } from "../launch/index.ts";
 import type { RunResult } from "../protocols/index.ts";
 import { Interruption } from "./interruption.ts";
 import { optionError } from "./option-error.ts";
-import type { Launched } from "./plan/launched.ts";
 import type { LiveStart, Run } from "./run.ts";
 import type { SharedSystem } from "./shared-system.ts";
 
@@ -14,8 +13,19 @@ export interface RunningOptions {
   readonly name: string | undefined;
   readonly Run: typeof Run;
   readonly system: SharedSystem;
-  readonly launched: Launched | undefined;
+  /** The launch on several hosts that it is a part of, if any. */
+  readonly launch: SharedLaunch | undefined;
   readonly emit: (event: TroupeEventBody) => void;
+}
+
+/** A launch on several hosts, as the runs of a runtime share it. */
+export interface SharedLaunch {
+  /** Settings that all hosts must share. */
+  readonly about: string;
+  /** Whether the other hosts join this run: they have not yet. */
+  readonly isFirst: boolean;
+  /** The head, which the first run opens; it is there until none of them is left. */
+  head(trust: HostsOptions): Promise<Head>;
 }
 
 /** A job to run, with values for its settings. */
@@ -64,7 +74,7 @@ export class Running {
 
   async #perform(settings: RuntimeSettings, { jobUrl, overrides, live }: Order): Promise<RunResult> {
     this.#settings = settings;
-    const { name, system, launched, emit } = this.#options;
+    const { name, system, launch, emit } = this.#options;
     let hostSignal: NodeJS.Signals | undefined;
     // Listens before other hosts can find this one: from then on a signal ends all hosts alike.
     using interruption = settings.supervision.signals
@@ -72,13 +82,14 @@ export class Running {
           if (hostSignal === undefined && this.#run !== undefined) this.#interrupt(signal);
         })
       : undefined;
-    using head = launched && (await openHead(launched.launch, settings.supervision.hosts));
+    const head = await launch?.head(settings.supervision.hosts);
     const run = new this.#options.Run({
       settings,
       name,
       system,
       head,
-      about: launched?.about ?? "",
+      isFirst: launch?.isFirst === true,
+      about: launch?.about ?? "",
       emit,
       onSignal: (signal) => {
         if (hostSignal === undefined && interruption?.signal === undefined) this.#interrupt(signal);
@@ -140,10 +151,4 @@ export class Running {
       .catch(() => {})
       .finally(() => clearTimeout(grace));
   }
-}
-
-/** Imported lazily: actors' threads load this module too, and never need it. */
-async function openHead(launch: Launch, trust: HostsOptions): Promise<Head> {
-  const launching = await import("../launch/index.ts");
-  return launching.Head.open(launch, trust);
 }

@@ -12,7 +12,7 @@ import {
   type TroupeEvent,
 } from "../../job/events/index.ts";
 import type { Job } from "../../job/index.ts";
-import type { RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
+import type { HostsOptions, RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
 import type { ActorInspection, ActorRef, ActorSystem } from "../../runtime/index.ts";
 import type { CallLog, SavedState } from "../engine/conductor/index.ts";
 import {
@@ -22,6 +22,7 @@ import {
   type TensorSummary,
   type UpdateSummary,
 } from "../inspect/index.ts";
+import type { Head } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { FrozenState, LiveModel, LiveRun, OpenedRun } from "./live/live-model.ts";
 import { type OpenOptions, settingsOfModel } from "./live/open-options.ts";
@@ -57,6 +58,8 @@ export class Runtime implements AsyncDisposable {
   readonly #printed: string;
   readonly #loaded: Loaded;
   readonly #launched: Launched | undefined;
+  /** The launch's head, as long as anything runs. */
+  #head: Promise<Head> | undefined;
   readonly #hub = new EventHub();
   readonly #system: SharedSystem;
   #own: ActorSystem | undefined;
@@ -188,7 +191,7 @@ export class Runtime implements AsyncDisposable {
   get actors(): ActorSystem {
     if (this.#own === undefined) {
       if (this.#stopped) throw stopped("actors", "SYSTEM_STOPPED");
-      if (this.#launched !== undefined && this.#first?.run?.haveJoined !== true) throw notJoined();
+      this.#refuseUnjoined("actors");
       const { stallMs } = this.#settings.supervision;
       this.#own = this.#loaded.openOwnActors(this.#system, stallMs, (event) => this.#hub.emit(event));
     }
@@ -259,8 +262,7 @@ export class Runtime implements AsyncDisposable {
     const { LiveModel } = await import("./live/live-model.ts");
     const calls = new CallLog();
     const opened = Promise.withResolvers<LiveModel<J>>();
-    const isLaunched = this.#launched !== undefined;
-    const settings = settingsOfModel(options, this.#options, this.#settings, isLaunched);
+    const settings = settingsOfModel(options, this.#options, this.#settings, this.#launched?.launch);
     const url = jobUrlOf(jobUrl);
     const events = <K extends EventKind>(selected: EventStreamOptions<K>) =>
       this.#hub.events(selected, ({ model }) => model === name);
@@ -269,12 +271,10 @@ export class Runtime implements AsyncDisposable {
         const calls = new CallLog(step);
         const over = this.#serveCopy({ ...options, ...layout }, url, run, calls, state);
         endWith(over, calls);
-        const model = new LiveModel<never>({ ...run, calls, over, events, openCopy: undefined });
+        const model = new LiveModel<never>({ ...run, calls, over, events, openCopy });
         return { model, take: (weights) => calls.add("take", { weights }) };
       };
-      opened.resolve(
-        new LiveModel<J>({ ...run, calls, over, events, openCopy: isLaunched ? undefined : openCopy }),
-      );
+      opened.resolve(new LiveModel<J>({ ...run, calls, over, events, openCopy }));
     };
     const over = this.#begin(name, settings, { jobUrl: url, overrides, live: { calls, onOpen } });
     endWith(over, calls);
@@ -301,7 +301,7 @@ export class Runtime implements AsyncDisposable {
     using served = "tensors" in given ? new ServedWeights(given) : undefined;
     const resume = "path" in given ? given.path : undefined;
     const own = { ...options, name, resume, checkpoint: undefined };
-    const settings = settingsOfModel(own, { ...this.#options, seed }, this.#settings, false);
+    const settings = settingsOfModel(own, { ...this.#options, seed }, this.#settings, this.#launched?.launch);
     const live = { calls, frozen: "path" in given ? given : served, onOpen: () => {} };
     return await this.#begin(name, settings, { jobUrl, overrides: config, live });
   }
@@ -313,12 +313,18 @@ export class Runtime implements AsyncDisposable {
   ): Promise<RunResult> {
     // Another may have taken the name meanwhile.
     this.#refuseBusy(name);
+    const isFirst = this.#running.size === 0;
+    if (!isFirst) this.#refuseUnjoined("open");
     const { Run } = this.#loaded;
     const running = new Running({
       name,
       Run,
       system: this.#system,
-      launched: name === undefined ? this.#launched : undefined,
+      launch: this.#launched && {
+        about: this.#launched.about,
+        isFirst,
+        head: (trust) => this.#openHead(trust),
+      },
       emit: (event) => this.#hub.emit(event, name),
     });
     this.#running.set(name ?? "", running);
@@ -326,8 +332,31 @@ export class Runtime implements AsyncDisposable {
       return await running.perform(settings, order);
     } finally {
       this.#running.delete(name ?? "");
+      if (this.#running.size === 0) await this.#closeHead();
       this.#hub.flush();
     }
+  }
+
+  /** @throws {TroupeError} `HOST_MISSING` for what needs the other hosts of a launch before they have joined */
+  #refuseUnjoined(where: string): void {
+    if (this.#launched === undefined) return;
+    const haveJoined = [...this.#running.values()].some(({ run }) => run?.haveJoined);
+    if (!haveJoined) throw notJoined(where);
+  }
+
+  #openHead(trust: HostsOptions): Promise<Head> {
+    // Imported lazily: actors' threads load this module too, and never need it.
+    this.#head ??= import("../launch/index.ts").then(({ Head }) =>
+      Head.open((this.#launched as Launched).launch, trust),
+    );
+    return this.#head;
+  }
+
+  async #closeHead(): Promise<void> {
+    const head = this.#head;
+    this.#head = undefined;
+    // An error of opening it is the run's.
+    (await head?.catch(() => undefined))?.[Symbol.dispose]();
   }
 
   /**
@@ -505,9 +534,9 @@ function endWith(over: Promise<unknown>, calls: CallLog): void {
   );
 }
 
-function notJoined(): TroupeError {
+function notJoined(where: string): TroupeError {
   return new TroupeError("HOST_MISSING", {
-    where: "actors",
+    where,
     expected: "all hosts to have joined",
     got: "none so far",
     hint: "await runtime.open(job) before, or the event run.started of a run",

@@ -38,6 +38,8 @@ export interface LayoutSettings extends Omit<Group<"layout">, "tp" | "ep" | "pp"
   readonly schedule: ScheduleName;
   readonly zero: ZeroLevel;
   readonly carrier: CarrierName;
+  /** The hosts that its ranks are spread over, by number. Default: all that are there. */
+  readonly hosts?: readonly number[];
 }
 
 /** The part of a job's training that options decide. */

@@ -120,6 +120,9 @@ describe("several live models on one runtime", () => {
     await expect(runtime.open(called, config, { ranks: 2 })).rejects.toThrow(
       "[options] expected name to be given with ranks of a live model, got none (without a name, Runtime.spawn decides)",
     );
+    await expect(runtime.open(called, config, { name: "other", hosts: [1] })).rejects.toThrow(
+      "[options] expected hosts to be left out without a launch on several hosts, got [1]",
+    );
     writeFileSync(workspace.path("kept"), "");
     const inFile = { name: "other", checkpoint: { dir: workspace.path("kept") } };
     await expect(runtime.open(called, config, inFile)).rejects.toMatchObject({

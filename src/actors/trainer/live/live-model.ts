@@ -39,12 +39,10 @@ export interface LiveRun extends OpenedRun {
   readonly over: Promise<unknown>;
   readonly events: <K extends EventKind>(options: EventStreamOptions<K>) => EventStream<K>;
   /**
-   * Opens another model of the job, on ranks of its own, that serves a state after `step` steps and never trains it; undefined
-   * where there can be none. Ownership of the weights passes.
+   * Opens another model of the job, on ranks of its own, that serves a state after `step` steps and never trains it. Ownership of
+   * the weights passes.
    */
-  readonly openCopy:
-    | ((step: number, state: Promise<FrozenState>, layout: CopyLayout) => OwnModel<never>)
-    | undefined;
+  readonly openCopy: (step: number, state: Promise<FrozenState>, layout: CopyLayout) => OwnModel<never>;
 }
 
 /** A state that is served and never trained: its weights, or the checkpoint that has them. */
@@ -272,19 +270,9 @@ export class LiveModel<J = Job> implements ReadModel<J> {
    * A model that stays as this one is after the steps called so far. Until the next step or load it shares this model's ranks and
    * memory; then it becomes a copy on ranks of its own. It ends with this model, unless it is closed before.
    * @param layout - of its own ranks. Default: this model's
-   * @throws {TroupeError} `OPTION` on several hosts, which have one model
    */
   frozenCopy(layout: CopyLayout = {}): Promise<FrozenModel<J>> {
     if (this.#run.calls.isClosed) return Promise.reject(this.#run.calls.ended);
-    if (this.#run.openCopy === undefined)
-      return Promise.reject(
-        new TroupeError("OPTION", {
-          where: "frozenCopy",
-          expected: "one host",
-          got: "several, which have one model",
-          hint: "open the copy's checkpoint in another run",
-        }),
-      );
     const copy = new FrozenModel<J>(this, {
       layout,
       present: () => this.#present(),
@@ -306,7 +294,7 @@ export class LiveModel<J = Job> implements ReadModel<J> {
       const state: Promise<FrozenState> = isCopied
         ? calls.add("weights", undefined)
         : calls.add("save", { named: { as: `frozen-${calls.step}` } });
-      copy.part(openCopy?.(calls.step, state, copy.layout) as OwnModel<J>, calls.step);
+      copy.part(openCopy(calls.step, state, copy.layout) as OwnModel<J>, calls.step);
     }
     this.#sharing.clear();
   }

@@ -1,5 +1,7 @@
 import type { RuntimeOptions, RuntimeSettings } from "../../../job/options/index.ts";
+import type { Launch } from "../../launch/index.ts";
 import { optionError } from "../option-error.ts";
+import { hostsOf, launchedOptions } from "../plan/launched.ts";
 import { settleResume } from "../resume/resume-auto.ts";
 
 /** Options of `Runtime.open`. */
@@ -14,6 +16,11 @@ export interface OpenOptions
    * options above say otherwise.
    */
   readonly name?: string | undefined;
+  /**
+   * The hosts of a launch that its ranks are spread over, by number, 0 for the head: consecutive ranks share one. Default for a
+   * model with a name: all, or the first ones if it has fewer ranks.
+   */
+  readonly hosts?: readonly number[] | undefined;
   /** The folder and times of its saves. Default for a model with a name: copies in memory alone. */
   readonly checkpoint?: RuntimeOptions["checkpoint"];
   /** The checkpoint that it goes on from. Default for a model with a name: none. */
@@ -29,16 +36,16 @@ const NAME = /^[a-z][a-z0-9-]*$/;
  * The settings of a live model, and where it is to begin; it keeps states, since calls are kept from the last one on.
  * @param runtime - the options of its runtime
  * @param settled - the same, with all decisions made
- * @param isLaunched - whether the runtime spans several hosts
+ * @param launch - the launch on several hosts that the runtime leads, if any
  * @throws {TroupeError} `OPTION`
  */
 export async function settingsOfModel(
-  { name, ...own }: OpenOptions,
+  { name, hosts, ...own }: OpenOptions,
   runtime: RuntimeOptions,
   settled: RuntimeSettings,
-  isLaunched: boolean,
+  launch: Launch | undefined,
 ): Promise<RuntimeSettings> {
-  const given = Object.entries(own).filter(([, value]) => value !== undefined);
+  const given = Object.entries({ ...own, hosts }).filter(([, value]) => value !== undefined);
   if (name === undefined && given.length > 0)
     throw optionError(
       "name",
@@ -48,13 +55,19 @@ export async function settingsOfModel(
     );
   if (name !== undefined && !NAME.test(name))
     throw optionError("name", "lower-case letters, digits and -, beginning with a letter", name);
-  if (name !== undefined && isLaunched)
-    throw optionError("name", "left out on several hosts, which have one model", name);
+  if (hosts !== undefined && launch === undefined)
+    throw optionError("hosts", "left out without a launch on several hosts", `[${hosts.join(", ")}]`);
   // Imported lazily, as the runtime does.
   const { settle } = await import("../../../job/options/index.ts");
-  const chosen = await settleResume(
-    name === undefined ? settled : settle({ ...runtime, checkpoint: undefined, resume: undefined, ...own }),
-  );
+  const further = { ...runtime, checkpoint: undefined, resume: undefined, ...own };
+  const settledFurther = () => {
+    if (launch === undefined) return settle(further);
+    const launched = launchedOptions(further, launch, 1);
+    const spreadOver = hostsOf(launch, launched.ranks, hosts);
+    const { layout, ...others } = settle(launched, spreadOver.length);
+    return { ...others, layout: { ...layout, hosts: spreadOver } };
+  };
+  const chosen = await settleResume(name === undefined ? settled : settledFurther());
   const supervision = { ...chosen.supervision, warmStandby: runtime.warmStandby ?? true };
   const { inMemoryEverySteps, dir } = chosen.checkpoint ?? {};
   const isCopied = inMemoryEverySteps !== undefined || dir !== undefined;

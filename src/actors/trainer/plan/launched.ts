@@ -31,9 +31,14 @@ export function takeLaunch(): Led | undefined {
 
 /**
  * Adds a launch to a run's options: ranks are processes, as hosts share no memory, by default as many as the launch's.
+ * @param leastRanks - one for each host of the launch by default, since the run that leads it is spread over all
  * @throws {TroupeError} `OPTION` for options that need one host
  */
-export function launchedOptions(options: RuntimeOptions, launch: Launch): RuntimeOptions {
+export function launchedOptions(
+  options: RuntimeOptions,
+  launch: Launch,
+  leastRanks = numHostsOf(launch),
+): RuntimeOptions & { readonly ranks: number } {
   const { by, size } = launch;
   const numHosts = numHostsOf(launch);
   const { ranks = size, placement = "process", offload } = options;
@@ -42,7 +47,7 @@ export function launchedOptions(options: RuntimeOptions, launch: Launch): Runtim
     const hint = "leave it out: ranks of several hosts are processes";
     throw optionError("placement", `process in ${started}`, placement, hint);
   }
-  if (ranks < numHosts) {
+  if (ranks < leastRanks) {
     const hint = "ranks are counted over all hosts; leave it out for one a process that was started";
     throw optionError("ranks", `at least ${numHosts} in ${started}`, ranks, hint);
   }
@@ -56,6 +61,21 @@ export function launchedOptions(options: RuntimeOptions, launch: Launch): Runtim
 /** The number of machines: a launch may start several processes on each. */
 export function numHostsOf({ size, localSize }: Launch): number {
   return Math.max(1, Math.floor(size / localSize));
+}
+
+/**
+ * The hosts that a further model's ranks are spread over, by number.
+ * @param hosts - as asked for. Default: all, or the first ones if there are fewer ranks
+ * @throws {TroupeError} `OPTION` for hosts that are not there, named twice, or more than ranks
+ */
+export function hostsOf(launch: Launch, ranks: number, hosts?: readonly number[]): readonly number[] {
+  const all = Array.from({ length: numHostsOf(launch) }, (_, host) => host * launch.localSize);
+  const chosen = hosts ?? all.slice(0, ranks);
+  const areThere = chosen.every((host) => all.includes(host)) && new Set(chosen).size === chosen.length;
+  if (areThere && chosen.length > 0 && chosen.length <= ranks) return chosen;
+  const hint = "the order decides which ranks go where";
+  const expected = `1 to ${Math.min(ranks, all.length)} of the hosts ${all.join(", ")}, each once`;
+  throw optionError("hosts", expected, `[${chosen.join(", ")}]`, hint);
 }
 
 /** Places a rank's process, such as "rank-3", on a present host: consecutive ranks, which split layers, share one. */

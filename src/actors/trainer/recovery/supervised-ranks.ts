@@ -16,7 +16,7 @@ import type * as protocol from "../../protocols/index.ts";
 import { Generations } from "./generations.ts";
 
 /** Options of a rank group. */
-export interface RankSpread extends Pick<LayoutSettings, "ranks" | "placement"> {
+export interface RankSpread extends Pick<LayoutSettings, "ranks" | "placement" | "hosts"> {
   /** Begins the names of its actors and processes. */
   readonly prefix: string;
   /** If the optimizer is offloaded, each shard has an offload actor. */
@@ -194,7 +194,7 @@ async function startThroughDeaths<T>(maxRestarts: number, start: () => Promise<T
 
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
 function membersOf(
-  { prefix, ranks, placement, offload, slicesTo, modules }: RankSpread,
+  { prefix, ranks, placement, hosts, offload, slicesTo, modules }: RankSpread,
   feeder: () => protocol.FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
   const { jobUrl } = feeder();
@@ -214,6 +214,7 @@ function membersOf(
       index: rank,
       module,
       ...(placement === "process" && { placement, process: `${prefix}rank-${rank}` }),
+      ...(hosts && { host: hosts[Math.floor((rank * hosts.length) / ranks)] as number }),
       ...loading(...urls),
       init: init(rank),
     }));
