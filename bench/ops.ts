@@ -4,7 +4,7 @@
 //   npm run bench -- ops          (PYTHON names a Python with torch; without one only our own figures are printed)
 
 import { once } from "node:events";
-import { cpus, loadavg } from "node:os";
+import { cpus } from "node:os";
 import { Worker } from "node:worker_threads";
 import { readArguments } from "../scripts/arguments.mjs";
 import {
@@ -21,6 +21,7 @@ import {
   type Tensor,
   zeros,
 } from "../src/compute/tensor/index.ts";
+import { load } from "./load.ts";
 import { median } from "./median.ts";
 import { timeFast } from "./ops/fast.ts";
 import { startPeer } from "./ops/peer.ts";
@@ -67,7 +68,7 @@ async function compareCalls(): Promise<void> {
 
 /** Microseconds per operator of a program of a hundred, each of which reads the one before; forward, in one call. */
 function timePrograms(): void {
-  console.log(`µs per operator in a program of ${callsPerScope}, forward, load ${loadavg()[0]?.toFixed(1)}`);
+  console.log(`µs per operator in a program of ${callsPerScope}, forward, load ${load()}`);
   for (const [name, body] of Object.entries(cases).filter(([name]) => name !== "view")) {
     scope(() => {
       const a = full([4, 4], 0.01).requiresGrad_();

@@ -8,10 +8,11 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpus, loadavg } from "node:os";
+import { cpus } from "node:os";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
+import { load } from "./load.ts";
 import { type Contender, presetNames, presetOf } from "./peers/presets.ts";
 
 interface Measured {
@@ -31,7 +32,7 @@ for (let round = 0; round < numRounds; round++) {
   const order = round % 2 === 0 ? [ours, ...peers] : [...peers.toReversed(), ours];
   for (const contender of order) {
     const line = await lastLineOf(contender);
-    console.log(`${contender.name}, round ${round + 1}, load ${loadavg()[0]?.toFixed(1)}: ${line}`);
+    console.log(`${contender.name}, round ${round + 1}, load ${load()}: ${line}`);
     measured.get(contender)?.push(parse(contender, line));
   }
 }
