@@ -26,7 +26,7 @@ import { Generator } from "../src/library/models/generation/generator.ts";
 import { settle } from "../src/library/models/generation/options.ts";
 import { GPT2LMHeadModel, LlamaForCausalLM, weightBytes } from "../src/library/models/index.ts";
 import { Transformers } from "./generate/transformers.ts";
-import { load } from "./load.ts";
+import { load, machine } from "./machine.ts";
 import { median } from "./median.ts";
 
 const NEW_TOKENS = Number(process.env.TOKENS ?? 64);
@@ -53,9 +53,7 @@ const models = {
     }),
 };
 const python = process.env.PYTHON;
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${numThreads} threads, Node ${process.version}, ${new Date().toISOString()}`,
-);
+console.log(machine());
 if (python === undefined) console.log("no PYTHON with transformers: our own figures only");
 
 for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typeof models)[]) {

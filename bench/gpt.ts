@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { Runtime } from "troupe";
 import { nativeInfo, scope, setNumThreads, zeros } from "troupe/tensor";
 import { countOf, numberOf, readArguments, refuse } from "../scripts/arguments.mjs";
-import { load } from "./load.ts";
+import { load } from "./machine.ts";
 
 /** The peer's strategies as ZeRO levels. */
 const zeroOf: Record<string, number> = { none: 0, ddp: 0, zero1: 1, zero2: 2, fsdp: 3 };

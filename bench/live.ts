@@ -7,7 +7,7 @@
 import { fileURLToPath } from "node:url";
 import { countOf, numberOf, readArguments } from "../scripts/arguments.mjs";
 import { type EventSink, type LiveModel, Runtime } from "../src/entries/index.ts";
-import { load } from "./load.ts";
+import { load } from "./machine.ts";
 import { median } from "./median.ts";
 
 const usage = `

@@ -4,7 +4,6 @@
 //   npm run bench -- ops          (PYTHON names a Python with torch; without one only our own figures are printed)
 
 import { once } from "node:events";
-import { cpus } from "node:os";
 import { Worker } from "node:worker_threads";
 import { readArguments } from "../scripts/arguments.mjs";
 import {
@@ -21,7 +20,7 @@ import {
   type Tensor,
   zeros,
 } from "../src/compute/tensor/index.ts";
-import { load } from "./load.ts";
+import { load, machine } from "./machine.ts";
 import { median } from "./median.ts";
 import { timeFast } from "./ops/fast.ts";
 import { startPeer } from "./ops/peer.ts";
@@ -38,9 +37,7 @@ const cases: Record<string, (a: Tensor, b: Tensor) => Tensor> = {
 
 readArguments("usage: npm run bench -- ops\n\nPYTHON names a Python with torch.", {});
 setNumThreads(1);
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, libtorch ${nativeInfo().torch}, ${new Date().toISOString()}`,
-);
+console.log(machine(`libtorch ${nativeInfo().torch}`));
 await compareCalls();
 timePrograms();
 timeFast();

@@ -8,11 +8,10 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpus } from "node:os";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
-import { load } from "./load.ts";
+import { load, machine } from "./machine.ts";
 import { type Contender, presetNames, presetOf } from "./peers/presets.ts";
 
 interface Measured {
@@ -24,9 +23,7 @@ interface Measured {
 
 const { numRounds, ours, peers } = contenders();
 const measured = new Map<Contender, Measured[]>([ours, ...peers].map((contender) => [contender, []]));
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
-);
+console.log(machine());
 for (let round = 0; round < numRounds; round++) {
   // Every other round backwards: what warms up or throttles the machine strikes both sides alike.
   const order = round % 2 === 0 ? [ours, ...peers] : [...peers.toReversed(), ours];

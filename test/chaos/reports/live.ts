@@ -1,4 +1,4 @@
-import { load } from "../../../bench/load.ts";
+import { load } from "../../../bench/machine.ts";
 import { median } from "../../../bench/median.ts";
 import { atExit } from "../at-exit.ts";
 import { Chance } from "../chance.ts";
