@@ -9,17 +9,17 @@ export interface AdafactorOptions extends OptimizerOptions {
   readonly lr?: number;
   /** Added to the squared gradient, and the least root mean square of a parameter. [1e-30, 1e-3] */
   readonly eps?: readonly [number, number];
-  /** Largest root mean square of an update before the learning rate. 1 */
+  /** Largest root mean square of an update before the learning rate. Default: 1. */
   readonly clipThreshold?: number;
   /** The second moment of step t keeps 1 - t ** decayRate. -0.8 */
   readonly decayRate?: number;
   /** Decay of a first moment. Default: none is kept. */
   readonly beta1?: number;
-  /** Multiplies the learning rate by the parameter's root mean square. true */
+  /** Multiplies the learning rate by the parameter's root mean square. Default: true. */
   readonly scaleParameter?: boolean;
   /** The learning rate of step t is min(1e-2, 1 / √t). true unless `lr` is given */
   readonly relativeStep?: boolean;
-  /** With `relativeStep`: min(1e-6 · t, 1 / √t) instead. false */
+  /** With `relativeStep`: min(1e-6 · t, 1 / √t) instead. Default: false. */
   readonly warmupInit?: boolean;
 }
 

@@ -23,15 +23,15 @@ export interface BMTrainLossScale {
   readonly kind: "bmtrain";
   /** 65536 */
   readonly scale?: number;
-  /** Divisor of the scale at an overflow, and its factor after `goodSteps`. 2 */
+  /** Divisor of the scale at an overflow, and its factor after `goodSteps`. Default: 2. */
   readonly factor?: number;
-  /** Steps without overflow after which the scale grows. 1024 */
+  /** Steps without overflow after which the scale grows. Default: 1024. */
   readonly goodSteps?: number;
   /** 1 */
   readonly min?: number;
   /** Infinity */
   readonly max?: number;
-  /** Keeps the scale between min and max; BMTrain itself may pass either by one factor. true */
+  /** Keeps the scale between min and max; BMTrain itself may pass either by one factor. Default: true. */
   readonly clamp?: boolean;
 }
 
@@ -42,9 +42,9 @@ export interface MegatronLossScale {
   readonly scale?: number;
   /** 1 */
   readonly min?: number;
-  /** Steps without overflow after which the scale doubles. 1000 */
+  /** Steps without overflow after which the scale doubles. Default: 1000. */
   readonly window?: number;
-  /** At which overflow since the last growth the scale halves. 2 */
+  /** At which overflow since the last growth the scale halves. Default: 2. */
   readonly hysteresis?: number;
 }
 

@@ -106,7 +106,7 @@ export class LinearWithWarmup extends WarmedUp {
 export interface WarmupStableDecayOptions extends DecayOptions {
   /** The step from which the rate falls. */
   readonly stableUntil: number;
-  /** How the rate falls: 1 - √progress, in a straight line, or along a cosine. "sqrt" */
+  /** How the rate falls: 1 - √progress, in a straight line, or along a cosine. Default: "sqrt". */
   readonly fall?: "sqrt" | "linear" | "cosine";
 }
 

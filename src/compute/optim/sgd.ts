@@ -10,9 +10,9 @@ import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 export interface SGDOptions extends OptimizerOptions {
   /** 0 */
   readonly momentum?: number;
-  /** Share of each gradient after the first that is left out of the momentum. 0 */
+  /** Share of each gradient after the first that is left out of the momentum. Default: 0. */
   readonly dampening?: number;
-  /** Looks one step of momentum ahead. false */
+  /** Looks one step of momentum ahead. Default: false. */
   readonly nesterov?: boolean;
 }
 
