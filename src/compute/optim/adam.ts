@@ -13,7 +13,7 @@ import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of Adam in its forms. */
 export interface AdamOptions extends OptimizerOptions {
-  /** Decay of the first and second moment. [0.9, 0.999] */
+  /** Decay of the first and second moment. Default: [0.9, 0.999]. */
   readonly betas?: readonly [number, number];
   /** Added to the root of the second moment. Default: 1e-8. */
   readonly eps?: number;

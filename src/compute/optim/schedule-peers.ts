@@ -21,11 +21,11 @@ export interface MegatronScheduleOptions {
   readonly rampUp?: Omit<RampUp, "end"> | undefined;
   /** Samples after which the lowest rate is reached; Megatron's lr_decay_iters × batch size. */
   readonly decaySamples: number;
-  /** 0 */
+  /** Default: 0. */
   readonly warmupSamples?: number;
   /** Warm-up as a share of `decaySamples`, instead of `warmupSamples`. */
   readonly warmupFraction?: number;
-  /** 0 */
+  /** Default: 0. */
   readonly minLr?: number;
 }
 
