@@ -6,6 +6,7 @@
 import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { empty, nativeInfo, ops, setNumThreads, type Tensor, zeros } from "../src/compute/tensor/index.ts";
+import { machine } from "./machine.ts";
 import { median } from "./median.ts";
 import { startPeer } from "./ops/peer.ts";
 
@@ -19,9 +20,7 @@ readArguments("usage: npm run bench -- adamw\n\nPYTHON names a Python with torch
 setNumThreads(numThreads);
 process.env.NUM_THREADS = String(numThreads);
 process.env.NUM_PARAMETERS = String(numParameters);
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${numThreads} threads, ${nativeInfo().capability}, libtorch ${nativeInfo().torch}, ${new Date().toISOString()}`,
-);
+console.log(machine(nativeInfo().capability, `libtorch ${nativeInfo().torch}`));
 
 const normal = (stream: number): Tensor =>
   ops.troupe.philoxNormal_(empty([numParameters]), 0, 1, 1, stream, 0);

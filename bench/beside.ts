@@ -5,10 +5,10 @@
  * libtorch is not found from here, LD_LIBRARY_PATH names the folder.
  */
 import { spawnSync } from "node:child_process";
-import { loadavg } from "node:os";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
+import { load } from "./machine.ts";
 
 const usage = `
 usage: npm run bench -- beside TREE [OPTIONS]
@@ -62,7 +62,7 @@ for (let turn = 0; turn < turns; turn += 1) {
     best.processorUs = Math.min(best.processorUs, run.processorUs);
     best.peakMiB = Math.min(best.peakMiB, run.peakMiB);
     console.log(
-      `${name.padEnd(5)}  ${run.stepUs} us fastest fifty, ${run.processorUs} us of processor time, peak ${run.peakMiB} MiB, last loss ${run.lastLoss}, load ${loadavg()[0]?.toFixed(1)}`,
+      `${name.padEnd(5)}  ${run.stepUs} us fastest fifty, ${run.processorUs} us of processor time, peak ${run.peakMiB} MiB, last loss ${run.lastLoss}, load ${load()}`,
     );
   }
 }

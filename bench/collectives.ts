@@ -10,11 +10,12 @@
 
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readArguments, refuse } from "../scripts/arguments.mjs";
 import { loadNative, nativeInfo } from "../src/compute/tensor/index.ts";
 import { type Measured, type RankTask, startRank } from "./collectives/start-rank.ts";
+import { machine } from "./machine.ts";
 
 const settings = [
   { backend: "local", placement: "thread" },
@@ -36,9 +37,7 @@ if (options.backend !== undefined && !backends.includes(options.backend))
   refuse(usage, `--backend ${backends.join(" or ")}`, options.backend);
 
 loadNative();
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, libtorch ${nativeInfo().torch}, ${new Date().toISOString()}`,
-);
+console.log(machine(`libtorch ${nativeInfo().torch}`));
 for (const setting of settings) {
   if (options.backend !== undefined && options.backend !== setting.backend) continue;
   if (setting.backend === "gloo" && !nativeInfo().gloo) {

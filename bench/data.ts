@@ -4,13 +4,14 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { openRecords } from "../src/entries/data.ts";
 import { makeTars } from "./data/tars.ts";
+import { load } from "./machine.ts";
 
 const usage = `
 usage: npm run bench -- data [OPTIONS]
@@ -44,7 +45,7 @@ const server = program("serve", folder);
 const origin = await new Promise<string>((resolve) => linesOf(server).once("line", resolve));
 try {
   const [far, near] = [`${origin}/${names}`, join(folder, names)];
-  console.log(`${numSamples} samples in ${numFiles} tars, load ${loadavg()[0]?.toFixed(1)}`);
+  console.log(`${numSamples} samples in ${numFiles} tars, load ${load()}`);
   await reading(far, near);
   await running(far);
 } finally {
@@ -68,7 +69,7 @@ async function reading(far: string, near: string): Promise<void> {
     const memory = remote.megabytes.map((each) => each.toFixed(0)).join(" ");
     console.log(
       `read by one thread: HTTP ${rate(remote)}, disk ${rate(local)}; ` +
-        `memory over HTTP by tenths: ${memory} MB; load ${loadavg()[0]?.toFixed(1)}`,
+        `memory over HTTP by tenths: ${memory} MB; load ${load()}`,
     );
   }
   const fastest = (side: "remote" | "local", what: "seconds" | "processor") =>

@@ -1,10 +1,11 @@
 // Measures how many weights a second are encoded into each type of GGUF, on one thread and on all.
 //
 //   npm run bench -- export
-import { cpus, loadavg } from "node:os";
+import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { empty, ops, scope, setNumThreads, type Tensor } from "../src/compute/tensor/index.ts";
 import { ggufTypes } from "../src/library/export/gguf/export-gguf.ts";
+import { load } from "./machine.ts";
 import { median } from "./median.ts";
 
 const NUM_WEIGHTS = 1 << 22;
@@ -22,7 +23,7 @@ for (const numThreads of [1, cpus().length]) {
     const millions = (seconds = 1) => (NUM_WEIGHTS / seconds / 1e6).toFixed(1);
     return `${name} ${millions(wall)} (${millions(processor)})`;
   });
-  console.log(`${numThreads} threads: ${rates.join(", ")}; load ${loadavg()[0]?.toFixed(1)}`);
+  console.log(`${numThreads} threads: ${rates.join(", ")}; load ${load()}`);
 }
 
 /** @returns seconds of the clock, and of all processors */

@@ -6,7 +6,7 @@
 //   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; ROUNDS, TOKENS, MODELS, DTYPE)
 
 import { mkdtempSync, rmSync } from "node:fs";
-import { cpus, loadavg, tmpdir } from "node:os";
+import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { readArguments } from "../scripts/arguments.mjs";
 import { dematerialize, evaluating, materialize } from "../src/compute/nn/index.ts";
@@ -26,6 +26,7 @@ import { Generator } from "../src/library/models/generation/generator.ts";
 import { settle } from "../src/library/models/generation/options.ts";
 import { GPT2LMHeadModel, LlamaForCausalLM, weightBytes } from "../src/library/models/index.ts";
 import { Transformers } from "./generate/transformers.ts";
+import { load, machine } from "./machine.ts";
 import { median } from "./median.ts";
 
 const NEW_TOKENS = Number(process.env.TOKENS ?? 64);
@@ -52,9 +53,7 @@ const models = {
     }),
 };
 const python = process.env.PYTHON;
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${numThreads} threads, Node ${process.version}, ${new Date().toISOString()}`,
-);
+console.log(machine());
 if (python === undefined) console.log("no PYTHON with transformers: our own figures only");
 
 for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typeof models)[]) {
@@ -137,18 +136,16 @@ for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typ
       peer === undefined
         ? ""
         : `, transformers ${median(theirs).toFixed(0)}: ${ratio.toFixed(2)} × (bar ${BAR})`;
-    const load = loadavg()[0]?.toFixed(1);
     const price = median(invariant.map((speed, round) => speed / (ours[round] ?? Number.NaN)));
-    console.log(`${name}, ${what}: ${median(ours).toFixed(0)} tokens/s${beside}; load ${load}`);
+    console.log(`${name}, ${what}: ${median(ours).toFixed(0)} tokens/s${beside}; load ${load()}`);
     console.log(
       `  keys and values: ${mostMemory.toFixed(3)} × what the tokens need (bar ${MEMORY_BAR}); invariant: ${median(invariant).toFixed(0)} tokens/s, ${price.toFixed(2)} ×`,
     );
   }
   const trained = [0, 1, 2].map(() => [train(false), train(true)] as const);
   const [plain, own] = [0, 1].map((each) => median(trained.map((speeds) => speeds[each] ?? 0)));
-  const load = loadavg()[0]?.toFixed(1);
   console.log(
-    `${name}, forward and backward of ${TRAINED_LENGTH} tokens: ${plain?.toFixed(0)} tokens/s, invariant ${own?.toFixed(0)}; load ${load}`,
+    `${name}, forward and backward of ${TRAINED_LENGTH} tokens: ${plain?.toFixed(0)} tokens/s, invariant ${own?.toFixed(0)}; load ${load()}`,
   );
   console.log(`  ${liveTensors() - live} tensors and ${memory().totalBytes - held} bytes left behind`);
   peer?.stop();

@@ -6,11 +6,11 @@
  */
 
 import { spawnSync } from "node:child_process";
-import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { Runtime } from "troupe";
 import { nativeInfo, scope, setNumThreads, zeros } from "troupe/tensor";
 import { countOf, numberOf, readArguments, refuse } from "../scripts/arguments.mjs";
+import { load } from "./machine.ts";
 
 /** The peer's strategies as ZeRO levels. */
 const zeroOf: Record<string, number> = { none: 0, ddp: 0, zero1: 1, zero2: 2, fsdp: 3 };
@@ -202,7 +202,7 @@ function compareGraphs(turns: number): void {
       rate = Math.max(rate, productsPerSecond());
       const mebibytes = Math.round(run.peak_bytes[0] / 2 ** 20);
       console.log(
-        `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, last loss ${run.losses.at(-1)}, load ${loadavg()[0]?.toFixed(1)}`,
+        `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, last loss ${run.losses.at(-1)}, load ${load()}`,
       );
       work = productsOf(run.ranks * run.batch * run.seq, run.seq);
       if (graph !== "off")

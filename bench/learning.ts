@@ -12,7 +12,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -41,6 +41,7 @@ import {
   unsurenessOf,
 } from "./learning/page.ts";
 import { readPredicted, recordRows, recordWeights } from "./learning/record.ts";
+import { machine } from "./machine.ts";
 import { median } from "./median.ts";
 
 /** The record of a run, from either side. */
@@ -95,9 +96,7 @@ const askedSteps = flags.steps === undefined ? undefined : countOf(usage, "steps
 const numRounds = countOf(usage, "rounds", flags.rounds);
 const speedSteps = countOf(usage, "speed-steps", flags["speed-steps"]);
 
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
-);
+console.log(machine());
 const scratch = mkdtempSync(join(tmpdir(), "troupe-learning-"));
 const kept = fileURLToPath(new URL("../build/learning.json", import.meta.url));
 const seen = new Map<CaseName, Seen>(

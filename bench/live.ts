@@ -4,10 +4,10 @@
 // machine only slows a turn, so the fastest tenth of the turns is compared. What a step costs is printed beside: processor time, wake-ups
 // (times that a thread of the process had to wait) and messages that actors handled, medians of the turns. Exits with 1 where the script
 // that awaits nothing makes less than the limit of the run's tokens a second.
-import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { countOf, numberOf, readArguments } from "../scripts/arguments.mjs";
 import { type EventSink, type LiveModel, Runtime } from "../src/entries/index.ts";
+import { load } from "./machine.ts";
 import { median } from "./median.ts";
 
 const usage = `
@@ -181,5 +181,5 @@ for (const way of ways) {
   );
 }
 const reached = fastestOf(script) / fastestOf(run);
-say(`at least ${limit} was asked, ${reached.toFixed(3)} reached (load ${loadavg()[0]?.toFixed(1)})`);
+say(`at least ${limit} was asked, ${reached.toFixed(3)} reached (load ${load()})`);
 process.exitCode = reached < limit ? 1 : 0;

@@ -9,9 +9,9 @@
 // verified at the receiver before the clock is read. Judge by the ratios; the absolute figures are this machine's.
 
 import { spawnSync } from "node:child_process";
-import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { readArguments, refuse } from "../scripts/arguments.mjs";
+import { machine } from "./machine.ts";
 import { measureLife } from "./messages/life.ts";
 import { measureProcesses } from "./messages/processes.ts";
 import { measureRoundTrips } from "./messages/round-trips.ts";
@@ -43,9 +43,7 @@ const chosen = asked.length === 0 ? Object.keys(parts) : asked;
 if (values.measure === true) {
   for (const name of chosen) await parts[name]?.();
 } else {
-  console.log(
-    `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
-  );
+  console.log(machine());
   console.log("median of the rounds [least to most]\n\nspread over the cores");
   run([process.execPath, script, "--measure", ...chosen]);
   if (spawnSync("taskset", ["-V"]).error === undefined) {

@@ -4,7 +4,6 @@
 //   npm run bench -- ops          (PYTHON names a Python with torch; without one only our own figures are printed)
 
 import { once } from "node:events";
-import { cpus, loadavg } from "node:os";
 import { Worker } from "node:worker_threads";
 import { readArguments } from "../scripts/arguments.mjs";
 import {
@@ -21,6 +20,7 @@ import {
   type Tensor,
   zeros,
 } from "../src/compute/tensor/index.ts";
+import { load, machine } from "./machine.ts";
 import { median } from "./median.ts";
 import { timeFast } from "./ops/fast.ts";
 import { startPeer } from "./ops/peer.ts";
@@ -37,9 +37,7 @@ const cases: Record<string, (a: Tensor, b: Tensor) => Tensor> = {
 
 readArguments("usage: npm run bench -- ops\n\nPYTHON names a Python with torch.", {});
 setNumThreads(1);
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, libtorch ${nativeInfo().torch}, ${new Date().toISOString()}`,
-);
+console.log(machine(`libtorch ${nativeInfo().torch}`));
 await compareCalls();
 timePrograms();
 timeFast();
@@ -67,7 +65,7 @@ async function compareCalls(): Promise<void> {
 
 /** Microseconds per operator of a program of a hundred, each of which reads the one before; forward, in one call. */
 function timePrograms(): void {
-  console.log(`µs per operator in a program of ${callsPerScope}, forward, load ${loadavg()[0]?.toFixed(1)}`);
+  console.log(`µs per operator in a program of ${callsPerScope}, forward, load ${load()}`);
   for (const [name, body] of Object.entries(cases).filter(([name]) => name !== "view")) {
     scope(() => {
       const a = full([4, 4], 0.01).requiresGrad_();

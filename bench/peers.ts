@@ -8,10 +8,10 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpus, loadavg } from "node:os";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
+import { load, machine } from "./machine.ts";
 import { type Contender, presetNames, presetOf } from "./peers/presets.ts";
 
 interface Measured {
@@ -23,15 +23,13 @@ interface Measured {
 
 const { numRounds, ours, peers } = contenders();
 const measured = new Map<Contender, Measured[]>([ours, ...peers].map((contender) => [contender, []]));
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
-);
+console.log(machine());
 for (let round = 0; round < numRounds; round++) {
   // Every other round backwards: what warms up or throttles the machine strikes both sides alike.
   const order = round % 2 === 0 ? [ours, ...peers] : [...peers.toReversed(), ours];
   for (const contender of order) {
     const line = await lastLineOf(contender);
-    console.log(`${contender.name}, round ${round + 1}, load ${loadavg()[0]?.toFixed(1)}: ${line}`);
+    console.log(`${contender.name}, round ${round + 1}, load ${load()}: ${line}`);
     measured.get(contender)?.push(parse(contender, line));
   }
 }

@@ -1,13 +1,13 @@
 // npm run bench -- restarts: how long a live model's ranks take to be replaced once their warm standbys have loaded, and where that time
 // goes, on threads and in processes. Each kill waits for the standbys.
 
-import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { Runtime } from "../src/entries/index.ts";
 import { Chance } from "../test/chaos/chance.ts";
 import { ActorThreads } from "../test/chaos/faults.ts";
 import { phases, Replacements } from "../test/chaos/live/replacements.ts";
+import { load } from "./machine.ts";
 
 const usage = `
 usage: npm run bench -- restarts [OPTIONS]
@@ -56,9 +56,8 @@ for (const placement of ["thread", "process"] as const) {
       const { wallMs = Number.NaN, cpuMs } = parts[phase] ?? {};
       return `${phase} ${wallMs.toFixed(0)}${cpuMs === undefined ? "" : ` (${cpuMs})`}`;
     });
-    const load = loadavg()[0]?.toFixed(1);
     console.log(
-      `a ${placement} each: replaced in ${replacedMs.toFixed(0)} ms (load ${load}); ${told.join(", ")}`,
+      `a ${placement} each: replaced in ${replacedMs.toFixed(0)} ms (load ${load()}); ${told.join(", ")}`,
     );
   }
 }

@@ -5,9 +5,9 @@
 // Measures on this machine the cost of messages between processes over TCP, starts, heartbeats, connections and requests to a store of
 // c10d, and runs the control of 8 to 1,024 ranks in virtual time with these prices
 // (docs/internals/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
-import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { rowLength } from "../src/actors/shard/index.ts";
+import { machine } from "./machine.ts";
 import { simulateControl } from "./scale/control-plane.ts";
 import { groupsAt } from "./scale/meetings.ts";
 import { measuredPrices, NUM_ADDRESSES, NUM_ASKERS, storeSeconds } from "./scale/prices.ts";
@@ -22,9 +22,7 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 readArguments("usage: npm run bench -- scale", {});
 const alone = await storeSeconds(1);
 const costs = await measuredPrices();
-console.log(
-  `${cpus()[0]?.model ?? "?"}, ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString()}`,
-);
+console.log(machine());
 const micro = (seconds: number) => `${(1e6 * seconds).toFixed(1)} µs`;
 console.log(
   `measured: message ${micro(costs.sendS)} to send and as much to take, ${micro(costs.partS)} a rank's part of a gathered one, ${micro(costs.refS)} an actor that it names, ` +

@@ -2,9 +2,10 @@
 // what it prints into its folder.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { load } from "../bench/machine.ts";
 import { processorMs } from "../bench/processor-time.ts";
 import { readArguments, refuse } from "./arguments.mjs";
 import { curvesPicture } from "./run-picture/curves.ts";
@@ -82,7 +83,7 @@ function run(name: string, seed: number | undefined): string {
     const text = printed.join("");
     const [took, ofProcessor] = [performance.now() - begin, processorMs() - beginCpu].map((ms) => ms / 1000);
     console.log(
-      `${name}${seed === undefined ? "" : `, seed ${seed}`}: ${took?.toFixed(0)} s (${ofProcessor?.toFixed(0)} s of processor time, load ${loadavg()[0]?.toFixed(1)}); ${text.match(result)?.at(-1)}`,
+      `${name}${seed === undefined ? "" : `, seed ${seed}`}: ${took?.toFixed(0)} s (${ofProcessor?.toFixed(0)} s of processor time, load ${load()}); ${text.match(result)?.at(-1)}`,
     );
     return text;
   } finally {

@@ -32,7 +32,12 @@ interface Finding {
 }
 
 const files = globSync(
-  ["{src,test,bench,examples,scripts}/**/*.{ts,mjs,js}", "native/**/*.{cc,h,cu}", "docs/**/*.md", "*.md"],
+  [
+    "{src,test,bench,examples,scripts}/**/*.{ts,mjs,js,html}",
+    "native/**/*.{cc,h,cu}",
+    "docs/**/*.md",
+    "*.md",
+  ],
   { cwd: root },
 )
   .filter((path) => !/\.generated\.ts$|^test\/words\.test\.ts$|^test\/golden\/states\//.test(path))
@@ -77,10 +82,10 @@ interface Prose {
   readonly isComment: boolean;
 }
 
-/** Comments, and texts of more than one word; of a page all but its code. */
+/** Comments, and texts of more than one word; all of a page but code between backticks. */
 function proseOf(path: string, text: string): Prose[] {
   const lineAt = (index: number) => text.slice(0, index).split("\n").length;
-  if (path.endsWith(".md")) {
+  if (/\.(md|html)$/.test(path)) {
     const prose = text.replace(/```[\s\S]*?```|`[^`\n]*`/g, (code) => code.replace(/[^\n]/g, " "));
     return prose.split("\n").map((words, index) => ({ words, line: index + 1, isComment: false }));
   }

@@ -25,7 +25,7 @@ export interface TrainingCost {
   readonly blockedMs: readonly number[];
   /** The time that ranks waited in the steps of one save, beyond their waits in as many others. */
   readonly waitedMs: number;
-  /** The time that those steps took beyond as many others. */
+  /** By how much those steps took longer than as many others. */
   readonly stretchedMs: number;
   readonly savingMs: number;
   /** The most that copies of the state took at once. */

@@ -1,5 +1,4 @@
 // Parts of GPT-2 with the bits of single operators and with those of fast programs, by turns.
-import { loadavg } from "node:os";
 import {
   beginRecording,
   endForward,
@@ -15,15 +14,14 @@ import {
   type Tensor,
   zeros,
 } from "../../src/compute/tensor/index.ts";
+import { load } from "../machine.ts";
 
 const [rows, width, inner, classes] = [512, 768, 3072, 50_257];
 const numTurns = 15;
 
 /** Prints milliseconds of processor time on one thread, exact and fast: the least of some turns, forward and backward. */
 export function timeFast(): void {
-  console.log(
-    `ms of processor time in bfloat16, both ways, exact and fast by turns, load ${loadavg()[0]?.toFixed(1)}`,
-  );
+  console.log(`ms of processor time in bfloat16, both ways, exact and fast by turns, load ${load()}`);
   scope(timeFeedForward);
   scope(timeOutputLayer);
   scope(timeLaterGradient);

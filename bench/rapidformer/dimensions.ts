@@ -30,8 +30,8 @@ export interface BenchRow {
   readonly published: Published;
   /** Whether its forward uses only libtorch's own operators, without fused kernels. */
   readonly unfused?: true;
-  /** Why it cannot be measured; undefined if it can. */
-  readonly refusal?: string;
+  /** Whether its layout is refused, which is its result. */
+  readonly isRefused?: true;
 }
 
 /** One table of the original document. */
@@ -117,7 +117,7 @@ export const dimensions: readonly Dimension[] = [
       layout(1, 4, printed(8.03, 8141)),
       layout(2, 2, printed(7.37, 6211)),
       // Megatron silently used as many stages as GPUs were left: its row is that of TP 4, PP 1.
-      { ...layout(4, 4, printed(6.24, 5673)), refusal: "" },
+      { ...layout(4, 4, printed(6.24, 5673)), isRefused: true },
     ],
   },
   {

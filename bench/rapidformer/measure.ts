@@ -46,14 +46,13 @@ export interface MeasureOptions {
 export const WARMUP_STEPS = 3;
 const jobModule = new URL("./job.ts", import.meta.url);
 
-/** Measures one row, or returns why it cannot be. */
+/** Measures one row, or returns why its layout is refused. */
 export async function measureRow(
   { subject }: Dimension,
   row: BenchRow,
   size: Sizes,
   options: MeasureOptions,
 ): Promise<RowResult> {
-  if (row.refusal) return { row, planned: undefined, refusal: row.refusal };
   const { tp = 1, pp = 1 } = row.options;
   const replicas = Math.max(1, NUM_RANKS / (tp * pp));
   const accumulation = size.batch / (size.microBatch * replicas);
@@ -62,8 +61,7 @@ export async function measureRow(
     const measured = await measure({ ...row.options, accumulation }, { ...size, subject, fused }, options);
     return { row, planned: subject === "gpt" ? planRow(row, size) : undefined, measured };
   } catch (error) {
-    // A layout that is refused is a result; any other error is not.
-    if (row.refusal === undefined || !(error instanceof TroupeError)) throw error;
+    if (row.isRefused !== true || !(error instanceof TroupeError)) throw error;
     return { row, planned: undefined, refusal: error.message };
   }
 }

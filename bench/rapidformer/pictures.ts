@@ -15,6 +15,7 @@ const colours = [
   "#888888",
 ];
 const TEXT = "#777777";
+const FAINT = "#77777740";
 const PEER = "#9aa3ad";
 const [BAR, THIN, LABEL, WIDTH] = [13, 7, 150, 860];
 
@@ -63,8 +64,8 @@ export function tablePicture({ rows }: TableResult): string {
     ...(hasPeers ? [swatch(PEER), `<tspan fill='${TEXT}'> PyTorch  </tspan>`] : []),
     ...(isPlanned ? [`<tspan fill='${colours[4]}'>|</tspan><tspan fill='${TEXT}'> planned</tspan>`] : []),
   ];
-  const told = `<text x='${WIDTH - 10}' y='14' text-anchor='end' xml:space='preserve'>${legend.join("")}</text>`;
-  return svg(38 + rowHeight * rows.length, [told, ...names, ...drawn]);
+  const key = `<text x='${WIDTH - 10}' y='14' text-anchor='end' xml:space='preserve'>${legend.join("")}</text>`;
+  return svg(38 + rowHeight * rows.length, [key, ...names, ...drawn]);
 }
 
 const swatch = (colour: string) => `<tspan fill='${colour}'>▬</tspan>`;
@@ -120,17 +121,17 @@ export function convergencePicture(convergence: readonly Convergence[]): string 
   });
   const ticks = Array.from({ length: 5 }, (_, index) => Math.exp(low + ((high - low) * index) / 4)).map(
     (loss) =>
-      `<line x1='${left}' x2='${WIDTH - right}' y1='${y(loss)}' y2='${y(loss)}' stroke='${TEXT}' stroke-opacity='0.25'/>` +
-      `<text x='${left - 6}' y='${y(loss) + 4}' fill='${TEXT}' text-anchor='end'>${loss.toFixed(2)}</text>`,
+      stroke([left, WIDTH - right], [y(loss), y(loss)], FAINT) +
+      text(left - 6, y(loss) + 4, loss.toFixed(2), "end"),
   );
   const names = convergence.map(
     ({ name }, index) =>
-      `<rect x='${WIDTH - right + 16}' y='${top + index * 20}' width='12' height='12' fill='${colours[index % colours.length]}'/>` +
-      `<text x='${WIDTH - right + 34}' y='${top + 10 + index * 20}' fill='${TEXT}'>${escaped(name)}</text>`,
+      bar(WIDTH - right + 16, top + index * 20, 12, 12, colours[index % colours.length] ?? TEXT) +
+      text(WIDTH - right + 34, top + 10 + index * 20, name),
   );
   const ends = [
-    `<text x='${left}' y='${height - 8}' fill='${TEXT}'>step 1</text>`,
-    `<text x='${WIDTH - right}' y='${height - 8}' fill='${TEXT}' text-anchor='end'>step ${steps}, nats a letter</text>`,
+    text(left, height - 8, "step 1"),
+    text(WIDTH - right, height - 8, `step ${steps}, nats a letter`, "end"),
   ];
   return svg(height, [...ticks, ...lines, ...names, ...ends]);
 }

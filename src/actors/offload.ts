@@ -8,6 +8,7 @@ import {
   hold,
   moveRef,
   onHost,
+  scope,
   setNumThreads,
   type Tensor,
   type TensorRef,
@@ -70,7 +71,8 @@ class Offload {
       const owned = hold(() => attach(plan.owned[index] as TensorRef));
       if (owned.device === "cpu") return new BlockState(layout, plan.rank, rules, owned);
       const host = hold(() => emptyPinned(owned));
-      this.#onDevice.set(layout.index, { owned, host, published: copyBeside(host, owned).arrived() });
+      scope(() => host.zero_());
+      this.#onDevice.set(layout.index, { owned, host, published: Promise.resolve() });
       return new BlockState(layout, plan.rank, rules, host);
     });
     const numels = states.flatMap(({ layouts }) => layouts.map(({ numel }) => numel));
@@ -88,7 +90,6 @@ class Offload {
   }
 
   async prepare(): Promise<{ sizeBytes: number }> {
-    for (const { published } of this.#onDevice.values()) await published;
     await this.stateStore.fill(this.#plan.initial, this.#context.self);
     for (const block of this.#onDevice.keys()) this.#publish(block);
     return { sizeBytes: this.#sizeBytes };

@@ -145,7 +145,7 @@ describe("the benchmark of Rapidformer's tables", () => {
   it("measures both cells that the original leaves open, and foretells them with the rest", () => {
     const open = named("sharding").rows.filter(({ published }) => published.instead === "NA");
     for (const row of open) {
-      expect(row.refusal).toBeUndefined();
+      expect(row.isRefused).toBeUndefined();
       const planned = planRow(row, sizes.small.gpt);
       const plain = planRow(named("sharding").rows[1] as (typeof open)[0], sizes.small.gpt);
       expect(planned.totalBytes).toBeLessThan(plain.totalBytes / 2);

@@ -20,7 +20,7 @@ function start(args: readonly string[], cwd: string) {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said += text;
       const [, page, tokenFile = ""] =
-        /^dashboard: http:\S+ needs a token: echo "(http:\S+#token=)\$\(cat '(\S+)'\)" prints its address with it\n/m.exec(
+        /^dashboard: http:\S+ needs a token; for its address with the token: echo "(http:\S+#token=)\$\(cat '(\S+)'\)"\n/m.exec(
           said,
         ) ?? [];
       if (page !== undefined) tell(page + readFileSync(resolve(cwd, tokenFile), "utf8").trim());

@@ -297,13 +297,6 @@ export const mutations: readonly Mutation[] = [
     caughtBy: [by(device, hostOptimizer)],
   },
   {
-    name: "the host fills its copy of the parameters while they come",
-    file: "src/actors/offload.ts",
-    from: "    for (const { published } of this.#onDevice.values()) await published;\n",
-    to: "",
-    caughtBy: [by(device, hostOptimizer)],
-  },
-  {
     name: "a state's copy is sent before the device has made it",
     file: "src/actors/shard/store/block-copy.ts",
     from: "  await Promise.all(copies.map((copy) => copy.arrived()));\n",

@@ -64,7 +64,7 @@ export class TensorRecording implements Disposable {
    * Starts recording in this thread.
    * @param keeps - whether to keep the elements of a tensor, by its full name, besides its statistics
    */
-  constructor(keeps: (name: string) => boolean = () => false) {
+  constructor(keeps: (name: string) => boolean) {
     this.#keeps = keeps;
     present = this;
   }

@@ -30,21 +30,10 @@ const LEAST_BYTES = 64 * 1024;
  * own, alongside the device's computation; the thread waits for none.
  */
 export class HostActivations {
-  readonly #leastBytes: number;
-
-  /** @param options - `leastBytes`: smaller storages are not offloaded */
-  constructor({ leastBytes = LEAST_BYTES }: { readonly leastBytes?: number } = {}) {
-    this.#leastBytes = leastBytes;
-  }
-
   /** Offloads the storage of a tensor; see `Offloader` in `src/compute/parallel/tape/offloader.ts`. */
   keep(aliases: readonly Tensor[]): HostActivation | undefined {
     const [first] = aliases;
-    if (
-      first === undefined ||
-      first.device === "cpu" ||
-      first.numel * itemBytes(first.dtype) < this.#leastBytes
-    )
+    if (first === undefined || first.device === "cpu" || first.numel * itemBytes(first.dtype) < LEAST_BYTES)
       return undefined;
     const host = tagMemory("staging", () => hold(() => emptyPinned(first)));
     copyBeside(host, first);

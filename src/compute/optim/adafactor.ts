@@ -5,21 +5,21 @@ import { CommonOptimizer, type Defaults, type OptimizerOptions } from "./paramet
 
 /** Options of {@link Adafactor}; the defaults of fairseq and transformers. */
 export interface AdafactorOptions extends OptimizerOptions {
-  /** With `relativeStep` a factor on it, 1; else the learning rate itself, which must be given. */
+  /** With `relativeStep` a factor on it. Default: 1. Else the learning rate itself, which must be given. */
   readonly lr?: number;
-  /** Added to the squared gradient, and the least root mean square of a parameter. [1e-30, 1e-3] */
+  /** Added to the squared gradient, and the least root mean square of a parameter. Default: [1e-30, 1e-3]. */
   readonly eps?: readonly [number, number];
-  /** Largest root mean square of an update before the learning rate. 1 */
+  /** Largest root mean square of an update before the learning rate. Default: 1. */
   readonly clipThreshold?: number;
-  /** The second moment of step t keeps 1 - t ** decayRate. -0.8 */
+  /** The second moment of step t keeps 1 - t ** decayRate. Default: -0.8. */
   readonly decayRate?: number;
   /** Decay of a first moment. Default: none is kept. */
   readonly beta1?: number;
-  /** Multiplies the learning rate by the parameter's root mean square. true */
+  /** Multiplies the learning rate by the parameter's root mean square. Default: true. */
   readonly scaleParameter?: boolean;
-  /** The learning rate of step t is min(1e-2, 1 / √t). true unless `lr` is given */
+  /** The learning rate of step t is min(1e-2, 1 / √t). Default: true unless `lr` is given. */
   readonly relativeStep?: boolean;
-  /** With `relativeStep`: min(1e-6 · t, 1 / √t) instead. false */
+  /** With `relativeStep`: min(1e-6 · t, 1 / √t) instead. Default: false. */
   readonly warmupInit?: boolean;
 }
 

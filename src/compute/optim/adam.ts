@@ -13,9 +13,9 @@ import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of Adam in its forms. */
 export interface AdamOptions extends OptimizerOptions {
-  /** Decay of the first and second moment. [0.9, 0.999] */
+  /** Decay of the first and second moment. Default: [0.9, 0.999]. */
   readonly betas?: readonly [number, number];
-  /** Added to the root of the second moment. 1e-8 */
+  /** Added to the root of the second moment. Default: 1e-8. */
   readonly eps?: number;
 }
 
@@ -24,7 +24,7 @@ export type AdamWOptions = AdamOptions;
 
 /** Options of {@link BMTrainAdam}. */
 export interface BMTrainAdamOptions extends AdamOptions {
-  /** Updates at whose start the parameters are held: the moments gather, the learning rate is 0. 0 */
+  /** Updates at whose start the parameters are held: the moments gather, the learning rate is 0. Default: 0. */
   readonly holdSteps?: number;
 }
 

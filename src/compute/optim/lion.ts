@@ -7,7 +7,7 @@ import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of {@link Lion}; the paper's defaults: lr 1e-4, weightDecay 0. */
 export interface LionOptions extends OptimizerOptions {
-  /** Decay of the interpolation whose sign is taken, and of the momentum that is kept. [0.9, 0.99] */
+  /** Decay of the interpolation whose sign is taken, and of the momentum that is kept. Default: [0.9, 0.99]. */
   readonly betas?: readonly [number, number];
 }
 

@@ -21,43 +21,43 @@ export interface StaticLossScale {
 /** BMTrain's OptimManager. */
 export interface BMTrainLossScale {
   readonly kind: "bmtrain";
-  /** 65536 */
+  /** Default: 65536. */
   readonly scale?: number;
-  /** Divisor of the scale at an overflow, and its factor after `goodSteps`. 2 */
+  /** Divisor of the scale at an overflow, and its factor after `goodSteps`. Default: 2. */
   readonly factor?: number;
-  /** Steps without overflow after which the scale grows. 1024 */
+  /** Steps without overflow after which the scale grows. Default: 1024. */
   readonly goodSteps?: number;
-  /** 1 */
+  /** Default: 1. */
   readonly min?: number;
-  /** Infinity */
+  /** Default: Infinity. */
   readonly max?: number;
-  /** Keeps the scale between min and max; BMTrain itself may pass either by one factor. true */
+  /** Keeps the scale between min and max; BMTrain itself may pass either by one factor. Default: true. */
   readonly clamp?: boolean;
 }
 
 /** Megatron's DynamicGradScaler: overflows are forgiven before the scale halves. */
 export interface MegatronLossScale {
   readonly kind: "megatron";
-  /** 2 ** 32 */
+  /** Default: 2 ** 32. */
   readonly scale?: number;
-  /** 1 */
+  /** Default: 1. */
   readonly min?: number;
-  /** Steps without overflow after which the scale doubles. 1000 */
+  /** Steps without overflow after which the scale doubles. Default: 1000. */
   readonly window?: number;
-  /** At which overflow since the last growth the scale halves. 2 */
+  /** At which overflow since the last growth the scale halves. Default: 2. */
   readonly hysteresis?: number;
 }
 
 /** torch.amp.GradScaler. */
 export interface TorchLossScale {
   readonly kind: "torch";
-  /** 65536 */
+  /** Default: 65536. */
   readonly scale?: number;
-  /** 2 */
+  /** Default: 2. */
   readonly growthFactor?: number;
-  /** 0.5 */
+  /** Default: 0.5. */
   readonly backoffFactor?: number;
-  /** 2000 */
+  /** Default: 2000. */
   readonly growthInterval?: number;
 }
 

@@ -21,11 +21,11 @@ export interface MegatronScheduleOptions {
   readonly rampUp?: Omit<RampUp, "end"> | undefined;
   /** Samples after which the lowest rate is reached; Megatron's lr_decay_iters × batch size. */
   readonly decaySamples: number;
-  /** 0 */
+  /** Default: 0. */
   readonly warmupSamples?: number;
   /** Warm-up as a share of `decaySamples`, instead of `warmupSamples`. */
   readonly warmupFraction?: number;
-  /** 0 */
+  /** Default: 0. */
   readonly minLr?: number;
 }
 
@@ -106,7 +106,7 @@ export class LinearWithWarmup extends WarmedUp {
 export interface WarmupStableDecayOptions extends DecayOptions {
   /** The step from which the rate falls. */
   readonly stableUntil: number;
-  /** How the rate falls: 1 - √progress, in a straight line, or along a cosine. "sqrt" */
+  /** How the rate falls: 1 - √progress, in a straight line, or along a cosine. Default: "sqrt". */
   readonly fall?: "sqrt" | "linear" | "cosine";
 }
 

@@ -8,11 +8,11 @@ import { fusedRule, type OptimizerKind, stateTensor } from "./update-rule.ts";
 
 /** Options of {@link SGD}; torch's defaults: lr 1e-3, weightDecay 0. */
 export interface SGDOptions extends OptimizerOptions {
-  /** 0 */
+  /** Default: 0. */
   readonly momentum?: number;
-  /** Share of each gradient after the first that is left out of the momentum. 0 */
+  /** Share of each gradient after the first that is left out of the momentum. Default: 0. */
   readonly dampening?: number;
-  /** Looks one step of momentum ahead. false */
+  /** Looks one step of momentum ahead. Default: false. */
   readonly nesterov?: boolean;
 }
 

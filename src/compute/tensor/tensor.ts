@@ -98,7 +98,7 @@ export class Tensor extends TensorHandle {
    * Copies the elements like {@link toTypedArray} into a buffer, shared or not, from `byteOffset` on, a multiple of the
    * element size.
    */
-  copyInto(buffer: ArrayBufferLike, byteOffset = 0): void {
+  copyInto(buffer: ArrayBufferLike, byteOffset: number): void {
     native().toTypedArray(this.handle, viewFor(this.dtype, buffer, byteOffset, this.numel));
   }
 

@@ -252,12 +252,12 @@ class Compiler {
     };
   }
 
-  #step(op: number, first = 0, second = 0): number {
+  #step(op: number, first = 0): number {
     if (this.#ops.length >= MAX_NODES)
       throw new PatternRefused(`a pattern of more than ${MAX_NODES} steps, its repetitions written out`);
     this.#ops.push(op);
     this.#first.push(first);
-    this.#second.push(second);
+    this.#second.push(0);
     return this.#ops.length - 1;
   }
 

@@ -15,7 +15,7 @@ export class RecentLosses {
   #losses: number[];
 
   /** @param losses - of earlier steps, in order */
-  constructor(losses: readonly number[] = []) {
+  constructor(losses: readonly number[]) {
     this.#losses = losses.filter(Number.isFinite).slice(-WINDOW);
   }
 

@@ -25,7 +25,7 @@ const reconnectMs = 1000;
 export class Broadcast {
   readonly #source: FrameSource;
   readonly #epoch = randomUUID();
-  readonly #replay = new Replay(replayCharacters);
+  readonly #replay = new Replay();
   /** Pages, and the number of the last frame sent to each. */
   readonly #listeners = new Map<SentEvents, number>();
   readonly #onGivenUp: () => void;
@@ -33,7 +33,7 @@ export class Broadcast {
   #flush: NodeJS.Timeout | undefined;
 
   /** @param onGivenUp - called for each page that is disconnected because it read nothing for too long */
-  constructor(source: FrameSource, onGivenUp: () => void = () => {}) {
+  constructor(source: FrameSource, onGivenUp: () => void) {
     this.#source = source;
     this.#onGivenUp = onGivenUp;
   }
@@ -116,20 +116,15 @@ export class Broadcast {
 
 /** Recent frames, in bounded memory, for pages that reconnect. */
 class Replay {
-  readonly #maxCharacters: number;
   #texts: { readonly number: number; readonly text: string }[] = [];
   #numCharacters = 0;
-
-  constructor(maxCharacters: number) {
-    this.#maxCharacters = maxCharacters;
-  }
 
   /** @param number - one more than that of the last text */
   push(number: number, text: string): void {
     this.#texts.push({ number, text });
     this.#numCharacters += text.length;
     let numGone = 0;
-    while (this.#numCharacters > this.#maxCharacters && numGone < this.#texts.length)
+    while (this.#numCharacters > replayCharacters && numGone < this.#texts.length)
       this.#numCharacters -= this.#texts[numGone++]?.text.length ?? 0;
     if (numGone > 0) this.#texts = this.#texts.slice(numGone);
   }

@@ -50,8 +50,10 @@ export interface DataLoader<B> extends Iterable<B> {
   readonly split: string;
 }
 
-interface Facts {
+/** Facts about the data that ranks need. */
+export interface Facts {
   readonly source: string;
+  /** By split. */
   readonly numSamples: Readonly<Record<string, number>>;
   readonly numTrain: number;
 }

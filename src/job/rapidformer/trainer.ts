@@ -15,6 +15,7 @@ import { defineLoop, type Job, type Losses, type Rank, type RankContext } from "
 import { type Arguments, setArgs } from "./arguments.ts";
 import {
   type DataLoader,
+  type Facts,
   factsOf,
   type LrSchedulerFn,
   type OptimizerFn,
@@ -281,12 +282,6 @@ export class PreTrainer extends Trainer {
     );
     return job as unknown as Job;
   }
-}
-
-interface Facts {
-  readonly source: string;
-  readonly numSamples: Readonly<Record<string, number>>;
-  readonly numTrain: number;
 }
 
 /** Samples that a pre-training run reads of each split: training, all evaluations, and one test. */

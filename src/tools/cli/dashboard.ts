@@ -17,7 +17,7 @@ export function printAddress(url: string | undefined, tokenFile: string | undefi
   const how =
     tokenFile === undefined
       ? "needs a token, which is shown on a terminal only (--dashboard-token-file FILE keeps it in a file)"
-      : `needs a token: echo "${page}#token=$(cat '${tokenFile}')" prints its address with it`;
+      : `needs a token; for its address with the token: echo "${page}#token=$(cat '${tokenFile}')"`;
   process.stderr.write(process.stderr.isTTY ? `dashboard: ${url}\n` : `dashboard: ${page} ${how}\n`);
 }
 

@@ -1,4 +1,4 @@
-import { loadavg } from "node:os";
+import { load } from "../../../bench/machine.ts";
 import { median } from "../../../bench/median.ts";
 import { atExit } from "../at-exit.ts";
 import { Chance } from "../chance.ts";
@@ -66,7 +66,6 @@ function linesOf(kind: Replacement["of"], replaced: LiveReport["replacements"]):
   if (replaced.length === 0) return [];
   const took = replaced.map(({ replacedMs }) => replacedMs);
   const late = took.filter((ms) => ms > REPLACED_MS).length;
-  const load = loadavg()[0]?.toFixed(1);
   const parts = phases.flatMap((phase) => {
     const spent = replaced.flatMap(({ parts }) => parts[phase] ?? []);
     if (spent.length === 0) return [];
@@ -75,7 +74,7 @@ function linesOf(kind: Replacement["of"], replaced: LiveReport["replacements"]):
     return [`${phase} ${median(spent.map(({ wallMs }) => wallMs)).toFixed(0)}${ofProcessor}`];
   });
   return [
-    `${kind}: ${took.length} replaced, median ${median(took).toFixed(0)} ms, slowest ${Math.max(...took).toFixed(0)} ms; ${late} in more than ${REPLACED_MS} ms (load ${load})`,
+    `${kind}: ${took.length} replaced, median ${median(took).toFixed(0)} ms, slowest ${Math.max(...took).toFixed(0)} ms; ${late} in more than ${REPLACED_MS} ms (load ${load()})`,
     `  ms of each part, median (processor time): ${parts.join(", ")}`,
     ...replaced
       .filter(({ replacedMs }) => replacedMs > REPLACED_MS)

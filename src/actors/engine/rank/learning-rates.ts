@@ -27,7 +27,7 @@ export class LearningRates {
   }
 
   /** @returns the rate of every group of every optimizer, in order @param update - counted from 1, without skipped steps */
-  ofGroups(update: number, change: RateChange = {}): number[] {
+  ofGroups(update: number, change: RateChange): number[] {
     return this.#optimizers.flatMap(({ groups }, index) => {
       const rate = this.#rateOf(index, update, change);
       return groups.map(({ lrFactor }) => rate * lrFactor);

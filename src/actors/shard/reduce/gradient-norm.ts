@@ -23,7 +23,7 @@ export function sumsOfSquares(
 export function firstNotFinite(
   counted: readonly FlatBlock[],
   bySlice: readonly Float64Array[],
-  numKinds = 1,
+  numKinds: number,
 ): string | undefined {
   let begin = 0;
   for (const layout of counted) {

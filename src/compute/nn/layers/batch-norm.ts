@@ -8,9 +8,9 @@ import { Parameter } from "../module/parameter.ts";
 
 /** Options of batch normalization; defaults are torch.nn.BatchNorm's. */
 export interface BatchNormOptions {
-  /** Added to variances. 1e-5 */
+  /** Added to variances. Default: 1e-5. */
   readonly eps?: number;
-  /** Weight of the newest batch in the running averages; null for a plain mean of all batches. 0.1 */
+  /** Weight of the newest batch in the running averages; null for a plain mean of all batches. Default: 0.1. */
   readonly momentum?: number | null;
 }
 

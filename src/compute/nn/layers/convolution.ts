@@ -7,13 +7,13 @@ import { Parameter } from "../module/parameter.ts";
 
 /** Options of a convolution; defaults are torch's. One number applies to every dim. */
 export interface ConvolutionOptions {
-  /** Distance between two applications of the kernel. 1 */
+  /** Distance between two applications of the kernel. Default: 1. */
   readonly stride?: number | readonly number[];
-  /** Zeros on both sides of each dim. 0 */
+  /** Zeros on both sides of each dim. Default: 0. */
   readonly padding?: number | readonly number[];
-  /** Distance between two elements of the kernel. 1 */
+  /** Distance between two elements of the kernel. Default: 1. */
   readonly dilation?: number | readonly number[];
-  /** Number of groups of channels, each convolved separately. 1 */
+  /** Number of groups of channels, each convolved separately. Default: 1. */
   readonly groups?: number;
   /** Whether a bias is added. True */
   readonly bias?: boolean;

@@ -5,7 +5,7 @@ import { argumentError } from "../argument-error.ts";
 export interface CtcOptions {
   /** int64 [B]: number of frames of each row without padding. Default: all. */
   readonly inputLengths?: Tensor | undefined;
-  /** The blank class. 0 */
+  /** The blank class. Default: 0. */
   readonly blank?: number;
   /** "mean" divides each row's loss by its number of labels and averages over the rows. */
   readonly reduction?: "mean" | "sum";

@@ -301,7 +301,7 @@ export function savedLayouts(
   layout: FlatBlock,
   rank: number,
   rules: readonly optim.UpdateRule[],
-  isKept = layout.trainable,
+  isKept: boolean,
 ): optim.StateLayout<Piece>[] {
   const range = ownedRange(layout, rank);
   const master = { kind: MASTER, numel: range.end - range.begin, pieces: piecesIn(layout, range) };

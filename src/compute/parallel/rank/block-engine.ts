@@ -242,7 +242,7 @@ export class BlockEngine<Ticket> {
   }
 
   /** Forward of one chunk without recording. @param received - from the stage before; stays the caller's */
-  evaluateChunk<R>(chunk: number, body: () => R, received: readonly Tensor[] = []): Forwarded<R> {
+  evaluateChunk<R>(chunk: number, body: () => R, received: readonly Tensor[]): Forwarded<R> {
     return noGrad(() => this.#blocks.run(chunk, body, received, undefined));
   }
 

@@ -23,11 +23,7 @@ export class BoundParameters implements Disposable {
    * @param fulls - one flat buffer a flat block, in the dtype of the computation; ownership passes
    * @param paged - indices of the flat blocks that have memory only while gathered
    */
-  constructor(
-    { units, layouts, absent }: BlockPlan,
-    fulls: readonly Tensor[],
-    paged: readonly number[] = [],
-  ) {
+  constructor({ units, layouts, absent }: BlockPlan, fulls: readonly Tensor[], paged: readonly number[]) {
     this.#paged = new Map(paged.map((block) => [block, []]));
     this.#leaves = units.map((unit) => this.#bindUnit(unit, layouts, fulls));
     const isComputed = ({ written, constant }: FlatBlock) => !written && !constant;

@@ -30,7 +30,7 @@ export class StagePass {
   #numCalls = 0;
 
   /** @param end - the number of calls in the model, if a stage has only the part after them */
-  constructor(range: BlockRange, arrived: readonly Tensor[], end?: number) {
+  constructor(range: BlockRange, arrived: readonly Tensor[], end: number | undefined) {
     this.#range = range;
     this.#end = end;
     this.#arrived = arrived;

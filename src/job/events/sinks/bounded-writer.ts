@@ -59,7 +59,7 @@ export class BoundedWriter {
   #tell: TellTrouble = () => {};
 
   /** @param target - an outlet, a stream, or a descriptor, which never blocks even for a pipe that nobody reads */
-  constructor(target: Outlet | Writable | number, options: BoundedWriterOptions = {}) {
+  constructor(target: Outlet | Writable | number, options: BoundedWriterOptions) {
     this.#outlet =
       typeof target === "number"
         ? new DescriptorOutlet(target)

@@ -6,6 +6,7 @@ import * as data from "../../../library/data/index.ts";
 import * as models from "../../../library/models/index.ts";
 import { defineJob } from "../../index.ts";
 import { type Arguments, defaultArguments, getArgs, setArgs } from "../arguments.ts";
+import { factsOf, type Facts as SampleFacts } from "../engine.ts";
 import { expertsOf, unreadExperts } from "../experts.ts";
 import { leftToRightRows } from "../left-to-right-rows.ts";
 import { paddedVocabulary, withArchitecture } from "../model-fields.ts";
@@ -72,26 +73,23 @@ function documentsIn(text: Tensor, ends: data.DocumentEnds): data.Batch {
 const tellsApart = ({ resetPositionIds, resetAttentionMask }: Arguments) =>
   resetPositionIds || resetAttentionMask;
 
-/** Whether the model predicts masked tokens and not the next ones. */
-const isMasked = (fields: Fields) => models.hasModel("pretraining", fields);
+/** Tokens that a model learns to predict: the next ones, masked ones, or those of masked spans, which sentinels mark. */
+type Objective = "next tokens" | "masked tokens" | "masked spans";
 
-/** Whether the model predicts masked spans, marked by sentinels. */
-const fillsSpans = (fields: Fields) => models.familyOf(fields)?.fillsSpans === true;
-
-const [ofMasks, ofBert, ofT5] = [["maskProb", "shortSeqProb"], ["bertBinaryHead"], ["decoderSeqLength"]];
-
-/** Settings that the samples of a model do not depend on. */
-function unreadFor(fields: Fields): readonly string[] {
-  if (fillsSpans(fields)) return ["eodMaskLoss", ...ofBert];
-  if (isMasked(fields)) return ["eodMaskLoss", ...ofT5];
-  return ["vocabExtraIds", ...ofMasks, ...ofBert, ...ofT5];
+function objectiveOf(fields: Fields): Objective {
+  if (models.familyOf(fields)?.fillsSpans) return "masked spans";
+  return models.hasModel("pretraining", fields) ? "masked tokens" : "next tokens";
 }
 
-interface Facts {
-  readonly source: string;
+/** Settings that the samples of a model do not depend on. */
+const unreadFor: Readonly<Record<Objective, readonly string[]>> = {
+  "next tokens": ["vocabExtraIds", "maskProb", "shortSeqProb", "bertBinaryHead", "decoderSeqLength"],
+  "masked tokens": ["eodMaskLoss", "decoderSeqLength"],
+  "masked spans": ["eodMaskLoss", "bertBinaryHead"],
+};
+
+interface Facts extends SampleFacts {
   readonly vocabSize: number;
-  readonly numTrain: number;
-  readonly numSamples: Readonly<Record<string, number>>;
   /** Id of the token that is left out of the loss, the end of documents; −1: none. */
   readonly ignored: number;
   /** Fields of T5's config.json that its vocabulary decides; null for other models. */
@@ -102,95 +100,99 @@ interface Facts {
   } | null;
 }
 
+/** @param end - id of the token that ends documents; −1: none @throws {TroupeError} `ARGUMENTS` for a flag that the model would not read */
+function refuseOthers(given: Arguments, fields: Fields, end: number): void {
+  const objective = objectiveOf(fields);
+  const isCausal = objective === "next tokens";
+  if (tellsApart(given) && !(isCausal && end >= 0))
+    throw argumentError(
+      "a causal model, and a token that ends documents, with --reset-position-ids and --reset-attention-mask",
+      isCausal ? "a vocabulary without one" : String(fields.model_type),
+    );
+  if (given.numExperts > 0 && models.familyOf(fields)?.withExperts === undefined) {
+    const types = models.families().flatMap(({ withExperts, modelType }) => (withExperts ? [modelType] : []));
+    throw argumentError(`--num-experts with ${types.join(", ")}`, String(fields.model_type));
+  }
+  refuseUnread(given, unreadExperts(given), "without --num-experts");
+  refuseUnread(given, unreadFor[objective], `in pre-training of ${fields.model_type}`);
+  refuseUnread(given, ["dataDir", "dataName", "padToMultipleOf"], "in pre-training");
+}
+
+type Vocabulary = Pick<Facts, "vocabSize" | "ofT5"> & { readonly t5?: data.T5Vocabulary };
+
+/** Without a config.json BERT's vocabulary is Megatron's: it includes the tokens that the tokenizer adds to the file. */
+function vocabularyOf(given: Arguments, fields: Fields, tokenizer: data.Tokenizer): Vocabulary {
+  const objective = objectiveOf(fields);
+  const isOfFile = objective !== "masked tokens" || fields.vocab_size !== undefined;
+  if (objective !== "masked spans" && isOfFile) return { vocabSize: tokenizer.vocabSize, ofT5: null };
+  const t5 = data.t5Vocabulary(tokenizer, given.vocabExtraIds);
+  if (objective !== "masked spans") return { vocabSize: t5.size, ofT5: null };
+  const { begin, end, words } = t5;
+  const ofT5 = { decoder_start_token_id: begin, eos_token_id: end, pad_token_id: words.pad };
+  return { vocabSize: t5.size, ofT5, t5 };
+}
+
+/** The samples of each split that has some. */
+function splitsOf(
+  given: Arguments,
+  objective: Objective,
+  tokenizer: data.Tokenizer,
+  { t5, vocabSize }: Vocabulary,
+): Readonly<Record<string, data.Samples<data.SampleRecord>>> {
+  const { seqLength, decoderSeqLength, maskProb: maskedLmProb, shortSeqProb, bertBinaryHead } = given;
+  const common = {
+    dataPrefix: given.dataPath,
+    dataImpl: given.dataImpl,
+    splitsString: given.split,
+    trainValidTestNumSamples: numSamplesOf(given),
+    seed: given.seed,
+  };
+  const masked = { ...common, maxSeqLength: seqLength, maskedLmProb, shortSeqProb };
+  const three = () => {
+    if (t5 !== undefined)
+      return buildTrainValidTestDatasetsForT5({
+        ...masked,
+        ...(decoderSeqLength > 0 && { maxSeqLengthDec: decoderSeqLength }),
+        vocabulary: t5,
+      });
+    if (objective === "next tokens") return buildTrainValidTestDatasets({ ...common, seqLength });
+    const options = { ...masked, binaryHead: bertBinaryHead, tokenizer, vocabSize };
+    return buildTrainValidTestDatasetsForHuggingface(options);
+  };
+  const [train, validation, test] = three();
+  const present = Object.entries({ train, validation, test }).filter(([, samples]) => samples !== null);
+  return Object.fromEntries(present) as Readonly<Record<string, data.Samples<data.SampleRecord>>>;
+}
+
 export default defineJob({
   config: defaultArguments,
   data: async (config, { seed }): Promise<data.Dataset<data.Batch, Facts>> => {
     const given = setArgs({ ...config, seed });
     refuseShapes(given, "pre-training, whose samples are of one length");
     const tokenizer = await getTokenizer(given);
-    const { dataPath, seqLength, eodMaskLoss, maskProb, shortSeqProb, bertBinaryHead } = given;
+    const { dataPath, datasetPath, seqLength, eodMaskLoss } = given;
     if (dataPath === "")
       throw argumentError("--data-path", "none", "the prefix that troupe preprocess wrote");
     if (!(seqLength > 0)) throw argumentError("--seq-length", "none", "such as --seq-length 512");
-    const common = {
-      dataPrefix: dataPath,
-      dataImpl: given.dataImpl,
-      splitsString: given.split,
-      trainValidTestNumSamples: numSamplesOf(given),
-      seed,
-    };
     const fields = fieldsOf(given);
     const end = endOfDocument(tokenizer) ?? -1;
-    const isCausal = !fillsSpans(fields) && !isMasked(fields);
-    if (tellsApart(given) && !(isCausal && end >= 0))
-      throw argumentError(
-        "a causal model, and a token that ends documents, with --reset-position-ids and --reset-attention-mask",
-        isCausal ? "a vocabulary without one" : String(fields.model_type),
-      );
-    if (given.numExperts > 0 && models.familyOf(fields)?.withExperts === undefined) {
-      const types = models
-        .families()
-        .flatMap(({ withExperts, modelType }) => (withExperts ? [modelType] : []));
-      throw argumentError(`--num-experts with ${types.join(", ")}`, String(fields.model_type));
-    }
-    refuseUnread(given, unreadExperts(given), "without --num-experts");
-    refuseUnread(given, unreadFor(fields), `in pre-training of ${fields.model_type}`);
-    refuseUnread(given, ["dataDir", "dataName", "padToMultipleOf"], "in pre-training");
+    refuseOthers(given, fields, end);
+    const vocabulary = vocabularyOf(given, fields, tokenizer);
+    const splits = splitsOf(given, objectiveOf(fields), tokenizer, vocabulary);
+    const { vocabSize, ofT5 } = vocabulary;
     const ends = {
       endOfDocument: end,
       resetPositions: given.resetPositionIds,
       resetAttention: given.resetAttentionMask,
     };
-    // Without a config.json the vocabulary is Megatron's: it includes the tokens that the tokenizer adds to the file.
-    const ownSize =
-      isMasked(fields) && fields.vocab_size === undefined
-        ? data.t5Vocabulary(tokenizer, given.vocabExtraIds).size
-        : undefined;
-    const vocabulary = fillsSpans(fields) ? data.t5Vocabulary(tokenizer, given.vocabExtraIds) : undefined;
-    const [train, validation, test] = vocabulary
-      ? buildTrainValidTestDatasetsForT5({
-          ...common,
-          maxSeqLength: seqLength,
-          ...(given.decoderSeqLength > 0 && { maxSeqLengthDec: given.decoderSeqLength }),
-          maskedLmProb: maskProb,
-          shortSeqProb,
-          vocabulary,
-        })
-      : isMasked(fields)
-        ? buildTrainValidTestDatasetsForHuggingface({
-            ...common,
-            maxSeqLength: seqLength,
-            maskedLmProb: maskProb,
-            shortSeqProb,
-            binaryHead: bertBinaryHead,
-            tokenizer,
-            ...(ownSize !== undefined && { vocabSize: ownSize }),
-          })
-        : buildTrainValidTestDatasets({ ...common, seqLength });
-    const splits = Object.fromEntries(
-      Object.entries({ train, validation, test }).filter(([, samples]) => samples !== null),
-    ) as Record<string, typeof train>;
-    const lengths = Object.entries(splits).map(([name, { length }]) => [name, length]);
-    const numSamples = Object.fromEntries(lengths) as Record<string, number>;
-    const facts = {
-      source: given.datasetPath || dataPath,
-      vocabSize: vocabulary?.size ?? ownSize ?? tokenizer.vocabSize,
-      numTrain: train.length,
-      numSamples,
-      ignored: eodMaskLoss ? end : -1,
-      ofT5: vocabulary
-        ? {
-            decoder_start_token_id: vocabulary.begin,
-            eos_token_id: vocabulary.end,
-            pad_token_id: vocabulary.words.pad,
-          }
-        : null,
-    };
     return data.sampleDataset<data.SampleRecord, data.Batch, Facts>({
-      facts,
+      facts: {
+        ...factsOf(datasetPath || dataPath, splits),
+        ...{ vocabSize, ofT5, ignored: eodMaskLoss ? end : -1 },
+      },
       seed,
       shuffle: false,
-      splits: splits as unknown as Readonly<Record<string, data.Samples<data.SampleRecord>>>,
+      splits,
       collate: (samples) => {
         const batch = data.stack()(samples) as data.Batch;
         return tellsApart(given) ? documentsIn(batch.text as Tensor, ends) : batch;
@@ -207,12 +209,15 @@ export default defineJob({
     const given = setArgs({ ...config, ignored });
     const fields = fieldsOf(given);
     const size = { vocab_size: fields.vocab_size ?? paddedVocabulary(vocabSize, given) };
-    const masked = given.bertBinaryHead ? "pretraining" : "masked_lm";
     const { withExperts } = models.familyOf(fields) ?? {};
     if (given.numExperts > 0 && withExperts)
       return withExperts({ ...fields, ...size }, expertsOf(given)) as unknown as models.TaskModel;
-    if (fillsSpans(fields)) return models.autoModel("seq2seq_lm", { ...ofT5, ...fields, ...size });
-    return models.autoModel(isMasked(fields) ? masked : "causal_lm", { ...fields, ...size });
+    const tasks = {
+      "next tokens": "causal_lm",
+      "masked tokens": given.bertBinaryHead ? "pretraining" : "masked_lm",
+      "masked spans": "seq2seq_lm",
+    } as const;
+    return models.autoModel(tasks[objectiveOf(fields)], { ...ofT5, ...fields, ...size });
   },
   loss: (model: models.TaskModel, batch: data.TensorBatch) => {
     const ignored = Number(getArgs().ignored ?? -1);

@@ -115,7 +115,7 @@ async function familyByNames(
 }
 
 /** Translates a value to the other side's spelling. */
-function respelt(field: string, value: ConfigField, spellings?: readonly Spelling[]): ConfigField {
+function respelt(field: string, value: ConfigField, spellings: readonly Spelling[] | undefined): ConfigField {
   if (spellings === undefined) return value;
   const known = spellings.find(([from]) => from === value);
   const words = spellings.map(([from]) => from).join(", ");

@@ -15,7 +15,7 @@ const ASSIGNMENT = /^(export\s+)?([A-Za-z_]\w*)=(.*)$/;
  */
 export function readListing(
   text: string,
-  environment: Readonly<Record<string, string | undefined>> = {},
+  environment: Readonly<Record<string, string | undefined>>,
 ): Listing {
   const variables: Record<string, string | undefined> = { ...environment };
   const exported: Record<string, string> = {};

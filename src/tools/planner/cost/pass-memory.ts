@@ -123,7 +123,7 @@ class GradientCourse {
   readonly #scheme: ByteScheme;
   readonly #reducedBytes: number;
   readonly #pass: Pass;
-  readonly #whole: number;
+  readonly #numel: number;
   /** Calls of each block whose backward is still to come. */
   readonly #numCalls = new Map<number, number>();
   #doneNumel = 0;
@@ -138,13 +138,13 @@ class GradientCourse {
     this.#reducedBytes = reducedBytes;
     this.#pass = pass;
     this.#isAlone = share.layouts.every(({ group }) => group.length === 1);
-    this.#whole = sum(share.layouts.map(({ numel }) => numel));
+    this.#numel = sum(share.layouts.map(({ numel }) => numel));
     for (const block of share.chunks.flat()) this.#numCalls.set(block, (this.#numCalls.get(block) ?? 0) + 1);
   }
 
   /** While forward runs: sums of the earlier micro-batches. */
   get beforeBackward(): number {
-    return this.#pass.addsUp ? FLOAT32_BYTES * this.#whole : 0;
+    return this.#pass.addsUp ? FLOAT32_BYTES * this.#numel : 0;
   }
 
   /** The present bytes. */
@@ -165,16 +165,16 @@ class GradientCourse {
 
   /** After the pass: the sums, or the reduced gradients. */
   get rest(): number {
-    return this.#pass.handsOn ? this.#reducedBytes : FLOAT32_BYTES * this.#whole;
+    return this.#pass.handsOn ? this.#reducedBytes : FLOAT32_BYTES * this.#numel;
   }
 
   /** In the shard: sums and reduced gradients. */
   get #arrivedBytes(): number {
     const { addsUp, handsOn } = this.#pass;
     const done = this.#doneNumel;
-    if (!handsOn) return FLOAT32_BYTES * (addsUp ? this.#whole : done);
-    const sums = addsUp ? FLOAT32_BYTES * (this.#whole - done) : 0;
-    return sums + (this.#reducedBytes * done) / Math.max(1, this.#whole);
+    if (!handsOn) return FLOAT32_BYTES * (addsUp ? this.#numel : done);
+    const sums = addsUp ? FLOAT32_BYTES * (this.#numel - done) : 0;
+    return sums + (this.#reducedBytes * done) / Math.max(1, this.#numel);
   }
 
   get mostBytes(): number {
