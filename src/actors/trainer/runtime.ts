@@ -317,6 +317,8 @@ export class Runtime implements AsyncDisposable {
     settings: Promise<RuntimeSettings>,
     order: Order,
   ): Promise<RunResult> {
+    // Where the order is refused first, an error of its settings must not end the program.
+    settings.catch(() => {});
     // Another may have taken the name meanwhile.
     this.#refuseBusy(name);
     const isFirst = this.#running.size === 0;
