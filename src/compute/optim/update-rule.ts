@@ -76,7 +76,7 @@ export interface UpdateStep {
   readonly learningRates: readonly number[];
   /** Factor of the gradient: 1 / micro-batches / loss scale, times the clip factor. */
   readonly gradientScale: number;
-  /** The same for each rule that clips its own parameters by itself; undefined for the others. */
+  /** Factor of the gradient for each rule that clips its own parameters by itself; undefined for the others. */
   readonly ownScales?: readonly (number | undefined)[];
   /**
    * A further factor of {@link gradientScale} that only the device knows: for a kernel's `scale`. From `gradientScales`,

@@ -31,9 +31,9 @@ export interface EventHubOptions {
   readonly capacity?: number;
 }
 
-/** Subscribers are called for about this long in one turn of the event loop… */
+/** Subscribers are called for about this long in one turn of the event loop. */
 const sliceMs = 8;
-/** …and then not for this many times the time that they took. */
+/** After a turn, subscribers rest for this many times the time that they took. */
 const restRatio = 4;
 /** The most time that flushing and closing spend on slow subscribers. */
 const flushMs = 1000;
