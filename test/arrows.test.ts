@@ -126,7 +126,7 @@ const within: Readonly<Record<string, typeof arrows>> = {
     "timeout-ladder": [],
   },
   "compute/nn": {
-    moe: ["layers"],
+    moe: ["attention"],
     attention: ["layers"],
     init: ["module"],
     layers: ["module", "losses"],

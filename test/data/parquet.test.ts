@@ -46,10 +46,14 @@ describe("Parquet", () => {
     const { train, validation } = await sequenceClassification.read(folder);
     expect([train.length, validation?.length]).toEqual([5, 3]);
     expect(train[1]).toEqual({ text: "Первый 1", pair: "zweiter 1", label: 1 });
-    write("train-00000-of-00002.parquet", 5, "SNAPPY");
+    rmSync(join(folder, "train-00000-of-00001.parquet"));
+    const first = write("train-00000-of-00002.parquet", 4, "SNAPPY");
     await expect(sequenceClassification.read(folder)).rejects.toThrow(
-      /expected one file of each split at .*, got train-00000-of-00002.parquet/,
+      `expected all 2 shards of train beside ${first}, got 1 (name the folder that has them)`,
     );
+    write("train-00001-of-00002.parquet", 2, "SNAPPY");
+    const sharded = await sequenceClassification.read(folder);
+    expect(sharded.train.map(({ text }) => text.slice(-1))).toEqual(["0", "1", "2", "3", "0", "1"]);
   });
 
   it("is refused by name where it is none", async () => {

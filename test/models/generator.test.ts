@@ -8,6 +8,7 @@ import { Continuation, PagedContinuation } from "../../src/library/models/genera
 import {
   type GenerateOptions,
   GPT2LMHeadModel,
+  GPT2MoELMHeadModel,
   generateTexts,
   type LanguageModel,
   LlamaForCausalLM,
@@ -32,6 +33,15 @@ describe.each([
         ...{ num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: 12 },
         ...{ max_position_embeddings: 160, sliding_window: 11 },
       }),
+  ],
+  [
+    "GPT-2 with experts",
+    () =>
+      new GPT2MoELMHeadModel(
+        { vocab_size: vocabSize, n_positions: 160, n_embd: 48, n_layer: 2, n_head: 3 },
+        // Nothing is dropped: a pass over all of a text is then as its tokens one by one.
+        { numExperts: 4, mixture: { k: 2, dropTokens: false } },
+      ),
   ],
 ])("texts of any lengths: %s", (_, make) => {
   const model: Module & LanguageModel = make();
@@ -192,7 +202,7 @@ describe.each([
         }
       });
       expect(numEnded).toBe(96);
-      const headWidths = model instanceof GPT2LMHeadModel ? 48 : 24;
+      const headWidths = model instanceof LlamaForCausalLM ? 24 : 48;
       const bytesOfPosition = 2 * 2 * headWidths * 4; // layers, keys and values, float32
       expect(bytesMost / (positionsMost * bytesOfPosition)).toBeLessThan(1.1);
       // Alone, each sample would have its prompt's pages for itself.

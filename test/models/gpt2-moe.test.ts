@@ -47,6 +47,26 @@ describe("a GPT-2 with experts", () => {
     });
   });
 
+  test("drops no token of a text that it generates, whatever is written beside", () => {
+    const texts = [true, false].map((dropTokens) => {
+      // Half of the tokens would find their expert full.
+      const options = { dropTokens, evalCapacityFactor: 0.5, minCapacity: 1 };
+      const model = new GPT2MoELMHeadModel(config, { numExperts: 4, mixture: options });
+      materialize(model, { seed: 2 });
+      const prompts = [line.slice(0, 5), line.slice(3, 4), line.slice(2, 9)];
+      const asked = { maxNewTokens: 6, temperature: 1, seed: 4 };
+      const together = generate(model, prompts, { ...asked, samples: 2 });
+      const alone = prompts.flatMap((prompt, firstPrompt) =>
+        generate(model, [prompt], { ...asked, samples: 2, firstPrompt }),
+      );
+      expect(together).toEqual(alone);
+      const beams = generate(model, prompts, { ...asked, temperature: 0, numBeams: 2 });
+      dematerialize(model);
+      return [together, beams];
+    });
+    expect(texts[0]).toEqual(texts[1]);
+  });
+
   test("adds the layers' auxiliary losses, weighted, to its loss", () => {
     building(false, (model) => {
       scope(() => {

@@ -4,7 +4,7 @@ import { TroupeError } from "../../errors/index.ts";
 import { type Chat, type ChatTokens, chatIn, exampleError, readRecords } from "../../library/data/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
-import { eachSplit, splitFiles } from "./examples/files.ts";
+import { readSplits } from "./examples/files.ts";
 import { packTexts } from "./pack-texts.ts";
 import type { Examples, TaskData, WeighedTask } from "./task.ts";
 import { TextRows } from "./text-rows.ts";
@@ -85,8 +85,8 @@ export const chatLm: WeighedTask<Chat, ChatBatch> = defineTask({
 });
 
 /** Reads the chats of all splits. @throws {TroupeError} `DATA_EXAMPLE` naming each bad record of a file */
-async function readChats(path: string): Promise<Examples<Chat>> {
-  return eachSplit(await splitFiles(path, /\.(jsonl|parquet)$/), async (file) => {
+function readChats(path: string): Promise<Examples<Chat>> {
+  return readSplits(path, /\.(jsonl|parquet)$/, async (file) => {
     const records = await readRecords(file);
     return eachOf(records, (record, index) => chatIn(record, `${file}, example ${index + 1}`));
   });

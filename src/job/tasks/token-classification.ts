@@ -4,7 +4,7 @@ import { type JsonRecord, readConllu, readRecords, type TaggedWords } from "../.
 import { accuracy, entityF1, f1Score } from "../../library/metrics/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { example, mapExamples } from "./examples/example.ts";
-import { eachSplit, splitFiles } from "./examples/files.ts";
+import { readSplits } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
 import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
@@ -26,8 +26,8 @@ export type TaggedTexts = TextTensors & {
 export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = defineTask({
   task: "token_classification",
 
-  read: async (path) =>
-    eachSplit(await splitFiles(path, /\.(conllu|jsonl|parquet)$/), async (file) =>
+  read: (path) =>
+    readSplits(path, /\.(conllu|jsonl|parquet)$/, async (file) =>
       file.endsWith(".conllu")
         ? readConllu(file)
         : (await readRecords(file)).map((record, index) =>

@@ -31,7 +31,8 @@ export interface LiveReport {
   numRestarts: number;
   /** Calls that were answered, over all sessions. */
   numCalls: number;
-  readonly replacements: Replacement[];
+  /** Each with its session. */
+  readonly replacements: (Replacement & { readonly where: string })[];
   readonly wrong: string[];
 }
 
@@ -95,7 +96,7 @@ export async function strikeSessions(
       report.numKills += told.numKills;
       report.numRestarts += told.numRestarts;
       report.numCalls += told.answers.length;
-      report.replacements.push(...told.replacements);
+      report.replacements.push(...told.replacements.map((each) => ({ ...each, where })));
     }
     onSession(where);
   }

@@ -2,7 +2,7 @@ import { load } from "../../../bench/machine.ts";
 import { median } from "../../../bench/median.ts";
 import { atExit } from "../at-exit.ts";
 import { Chance } from "../chance.ts";
-import { lateIn, noSessions, REPLACED_MS, strikeSessions } from "../live/live.ts";
+import { type LiveReport, lateIn, noSessions, REPLACED_MS, strikeSessions } from "../live/live.ts";
 import { phases, type Replacement } from "../live/replacements.ts";
 import { type ChaosOptions, say } from "./report.ts";
 
@@ -62,7 +62,7 @@ export async function reportLive({
 }
 
 /** How long replacements of a kind took, and where that went: medians, as the clock has them and of processor time. */
-function linesOf(kind: Replacement["of"], replaced: readonly Replacement[]): string[] {
+function linesOf(kind: Replacement["of"], replaced: LiveReport["replacements"]): string[] {
   if (replaced.length === 0) return [];
   const took = replaced.map(({ replacedMs }) => replacedMs);
   const late = took.filter((ms) => ms > REPLACED_MS).length;
@@ -79,8 +79,8 @@ function linesOf(kind: Replacement["of"], replaced: readonly Replacement[]): str
     ...replaced
       .filter(({ replacedMs }) => replacedMs > REPLACED_MS)
       .map(
-        ({ parts }) =>
-          `  late: ${phases.flatMap((phase) => (parts[phase] === undefined ? [] : `${phase} ${parts[phase].wallMs.toFixed(0)}`)).join(", ")} ms`,
+        ({ parts, where }) =>
+          `  late in ${where}: ${phases.flatMap((phase) => (parts[phase] === undefined ? [] : `${phase} ${parts[phase].wallMs.toFixed(0)}`)).join(", ")} ms`,
       ),
   ];
 }

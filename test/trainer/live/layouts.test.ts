@@ -65,3 +65,24 @@ describe("a live model trains as a run does, to the bit, and gives the rows of o
     expect(liveRefs()).toBe(0);
   });
 });
+
+describe("a model with experts writes what it does on one rank", () => {
+  const prompts = [[40, 41, 7, 9, 11, 23, 5], [42], [3, 4, 5, 6]];
+  const asked = { maxNewTokens: 9, samples: 2, seed: 3, temperature: 1 };
+
+  it("where experts are spread or replayed, and where layers are split or cut", async () => {
+    const written: (readonly (readonly number[])[])[] = [];
+    const spread: readonly RuntimeOptions[] = [
+      { ranks: 1 },
+      { ranks: 2, ep: 2, graph: "exact" },
+      { ranks: 2, tp: 2 },
+      { ranks: 2, pp: 2, zero: 1 },
+    ];
+    for (const layout of spread)
+      await withModel(workspace, layout, { experts: 2 }, async (model) => {
+        const texts = await model.generate(prompts, asked);
+        written.push(texts.map(({ tokens }) => tokens));
+      });
+    for (const texts of written) expect(texts).toEqual(written[0]);
+  });
+});

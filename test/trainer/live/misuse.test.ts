@@ -179,7 +179,7 @@ describe("an invariant model", () => {
     );
     const experts = { data: workspace.text, cache: workspace.path("cache"), experts: 2 };
     await expect(open({}, experts, called)).rejects.toThrow(
-      "expected invariant to be used with a causal language model whose texts can share a row, got GPT2MoELMHeadModel",
+      "expected invariant to be used without experts, of which each computes its tokens together, got h.0.moe",
     );
   });
 });

@@ -203,9 +203,11 @@ export class LiveModel<J = Job> implements ReadModel<J> {
    * @throws {TroupeError} `LIVE_CALL` unless there are texts, and a reward and a prompt for each
    */
   report({ round, staleness = 0, texts, rewards, prompts, klNats }: JudgedRollouts): void {
-    for (const [name, list] of Object.entries({ rewards, prompts }))
-      if (texts.length === 0 || (list !== undefined && list.length !== texts.length))
-        throw refuse("report", `${Math.max(1, texts.length)} ${name}, one for each text`, list?.length);
+    // A script in JavaScript may leave them out.
+    const given = { rewards: (rewards as typeof rewards | undefined) ?? [], ...(prompts && { prompts }) };
+    for (const [name, { length }] of Object.entries(given))
+      if (texts.length === 0 || length !== texts.length)
+        throw refuse("report", `${Math.max(1, texts.length)} ${name}, one for each text`, length);
     const meanOf = (values: readonly number[]) =>
       values.reduce((sum, value) => sum + value, 0) / values.length;
     this.#run.emit({

@@ -5,6 +5,7 @@ import {
   cutBlocks,
   geluForm,
   isPrefixed,
+  MixtureOfExperts,
   type Module,
 } from "../../../compute/nn/index.ts";
 import * as optim from "../../../compute/optim/index.ts";
@@ -209,6 +210,8 @@ function checkInvariant(model: Module): void {
     throw refuse("used with a causal language model whose texts can share a row", model.constructor.name);
   if (isPrefixed(model)) throw refuse("used without prefixes, of which generation keeps no pages", "one");
   for (const [name, module] of model.namedModules()) {
+    if (module instanceof MixtureOfExperts)
+      throw refuse("used without experts, of which each computes its tokens together", name);
     const { activation } = module as { readonly activation?: ActivationName };
     const isFused =
       module instanceof Affine

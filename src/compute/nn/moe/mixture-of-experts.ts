@@ -1,6 +1,7 @@
 import type { NamesOf } from "../../../errors/index.ts";
 import { empty, gradEnabled, ops, type Tensor, withoutAutocast } from "../../tensor/index.ts";
 import { argumentError } from "../argument-error.ts";
+import { isWriting } from "../attention/decoding.ts";
 import { Drawing } from "../layers/drawing.ts";
 import { Linear } from "../layers/linear.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
@@ -19,7 +20,7 @@ export interface MixtureOptions {
   readonly evalCapacityFactor?: number;
   /** The least capacity of an expert, in tokens. Default: 4. */
   readonly minCapacity?: number;
-  /** Whether tokens beyond an expert's capacity are dropped. Default: true. */
+  /** Whether tokens beyond an expert's capacity are dropped; while a text is generated none are. Default: true. */
   readonly dropTokens?: boolean;
   /** Whether a full expert keeps a random sample of its tokens (k = 1, while training). Default: true. */
   readonly randomTokenSelection?: boolean;
@@ -130,7 +131,8 @@ export class MixtureOfExperts extends Drawing {
     return {
       k,
       minCapacity,
-      dropTokens,
+      // A text must not depend on those that are written beside it.
+      dropTokens: dropTokens && !isWriting(),
       capacityFactor: this.training ? capacityFactor : evalCapacityFactor,
     };
   }

@@ -4,23 +4,24 @@ import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
 import { type Awaitable, type JsonRecord, readRecords } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 
-/** Paths of files by split. */
-export type SplitFiles = { readonly train: string } & Readonly<Record<string, string>>;
+/** Paths of files by split, those of several shards in order. */
+type SplitFiles = { readonly train: readonly string[] } & Readonly<Record<string, readonly string[]>>;
 
 /** Patterns in names of files that identify splits. */
 const splits = { train: /train/i, validation: /(dev|valid)/i, test: /test/i } as const;
+
+/** The name of a shard, such as `train-00000-of-00003.parquet`, as Hugging Face's hub has them. */
+const shard = /^(.*)-\d+-of-(\d+)\b/;
 
 /**
  * Assigns files below `path`, or `path` itself, to splits by their names: "train", "dev" or "valid", and "test". Without a "train"
  * the first remaining file is trained on; without a validation file the test file is held out.
  * @param ending - pattern of the end of a name
- * @throws {TroupeError} `DATA_MISSING` if no file matches
+ * @throws {TroupeError} `DATA_MISSING` if no file matches, or shards are missing
  */
-export async function splitFiles(path: string, ending: RegExp): Promise<SplitFiles> {
+async function splitFiles(path: string, ending: RegExp): Promise<SplitFiles> {
   const files = (await filesAt(path)).filter((file) => ending.test(file));
   const found: Record<string, string> = {};
-  const shard = files.find((file) => /-of-0*([2-9]|[1-9]\d+)\.\w+$/.test(file));
-  if (shard !== undefined) throw severed(path, shard);
   for (const [split, pattern] of Object.entries(splits)) {
     const file = files.find((each) => pattern.test(basename(each)));
     if (file !== undefined) found[split] = file;
@@ -29,8 +30,29 @@ export async function splitFiles(path: string, ending: RegExp): Promise<SplitFil
   const [train] = left;
   if (train === undefined) throw missing(path, `a file that ends in ${ending.source}`);
   const { validation, test } = found;
-  if (validation !== undefined && validation !== train) return { ...found, train, validation };
-  return test === undefined || test === train ? { train } : { train, validation: test };
+  const all = { ...found, train };
+  const held = test === undefined || test === train ? { train } : { train, validation: test };
+  const chosen = validation !== undefined && validation !== train ? all : held;
+  const listed = Object.entries(chosen).map(([split, file]) => [split, shardsOf(file, files)]);
+  return Object.fromEntries(listed) as SplitFiles;
+}
+
+/** @returns a file, with the others of its split if it is one of several shards */
+function shardsOf(file: string, files: readonly string[]): readonly string[] {
+  const [, stem, count] = shard.exec(basename(file)) ?? [];
+  if (count === undefined) return [file];
+  const all = files.filter((other) => {
+    const [, ofStem, ofCount] = shard.exec(basename(other)) ?? [];
+    return ofStem === stem && ofCount === count;
+  });
+  if (all.length === Number(count)) return all;
+  throw new TroupeError("DATA_MISSING", {
+    where: "tasks",
+    expected: `all ${Number(count)} shards of ${stem} beside ${file}`,
+    got: `${all.length}`,
+    hint: "name the folder that has them",
+    fields: { path: file },
+  });
 }
 
 /** @returns sorted paths of the files in a folder, or the path of a single file. @throws {TroupeError} `DATA_MISSING` */
@@ -53,27 +75,26 @@ export async function eachSplit<T, E>(
   return Object.fromEntries(entries) as { readonly train: E } & Readonly<Record<string, E>>;
 }
 
+/** Reads the examples of every split from files named `ending`. */
+export async function readSplits<E>(
+  path: string,
+  ending: RegExp,
+  read: (file: string) => Promise<readonly E[]>,
+): Promise<Examples<E>> {
+  const files = await splitFiles(path, ending);
+  return eachSplit(files, async (shards) => (await Promise.all(shards.map(read))).flat());
+}
+
 /** Reads examples from records, in files named `ending`. @param exampleOf - `place` names file and example in errors */
 export async function readExamples<E>(
   path: string,
   ending: RegExp,
   exampleOf: (record: JsonRecord, place: string, file: string) => Awaitable<E>,
 ): Promise<Examples<E>> {
-  return eachSplit(await splitFiles(path, ending), async (file) => {
+  return readSplits(path, ending, async (file) => {
     const records = await readRecords(file);
     const placeOf = (index: number) => `${file}, example ${index + 1}`;
     return Promise.all(records.map((record, index) => exampleOf(record, placeOf(index), file)));
-  });
-}
-
-/** The error for a split in several files, of which only one would be read. */
-function severed(path: string, shard: string): TroupeError {
-  return new TroupeError("DATA_MISSING", {
-    where: "tasks",
-    expected: `one file of each split at ${path}`,
-    got: basename(shard),
-    hint: "join the files of a split into one",
-    fields: { path },
   });
 }
 

@@ -2,7 +2,7 @@ import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.t
 import { noteFile, readRecords, type TokenArray } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
-import { eachSplit, splitFiles } from "./files.ts";
+import { readSplits } from "./files.ts";
 
 /** Share of the texts, or of a single text, that is held out at the end without a validation file. */
 const HELD_OUT = 0.1;
@@ -12,7 +12,7 @@ const HELD_OUT = 0.1;
  * validation file the last tenth is held out.
  */
 export async function readTexts(path: string): Promise<Examples<string>> {
-  const examples = await eachSplit(await splitFiles(path, /\.(jsonl|parquet|txt)$/), async (file) =>
+  const examples = await readSplits(path, /\.(jsonl|parquet|txt)$/, async (file) =>
     file.endsWith(".txt")
       ? [await readTextFile(file)]
       : (await readRecords(file)).map((record, index) =>

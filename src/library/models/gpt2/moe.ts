@@ -113,6 +113,11 @@ export class GPT2MoELMHeadModel extends nn.Module implements LanguageModel, nn.T
     return this.config.vocab_size;
   }
 
+  /** Tokens of several texts can share a row, each with its position. */
+  get packs(): boolean {
+    return true;
+  }
+
   get maxPositions(): number {
     return this.config.n_positions;
   }
