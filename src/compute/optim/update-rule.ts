@@ -110,7 +110,7 @@ export interface UpdateRule {
   readonly takesScale?: boolean;
   /** The kinds of parameters of which it can update a part: split layers, and experts that are dealt. */
   readonly updatesPartOf: { readonly layers: boolean; readonly experts: boolean };
-  /** Rounding of the low-precision copy; default to nearest. The copy's holder rounds stochastically, after the update. */
+  /** Rounding of the low-precision copy. The copy's holder rounds stochastically, after the update. Default: to nearest. */
   readonly rounding?: StochasticRounding | undefined;
   /**
    * The state of a stretch. State of consecutive pieces lies side by side, in their order, so that some of them can be updated

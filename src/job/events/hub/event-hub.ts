@@ -25,9 +25,9 @@ export interface EventStreamOptions<Kind extends EventKind = EventKind> extends 
 export interface EventHubOptions {
   /** Milliseconds since 1970, the stamp of events. */
   readonly clock?: () => number;
-  /** Number of latest events that a new subscriber receives first: 1,024 by default. */
+  /** Number of latest events that a new subscriber receives first. Default: 1,024. */
   readonly numReplayed?: number;
-  /** The most events held for slow subscribers: 16,384 by default. */
+  /** The most events held for slow subscribers. Default: 16,384. */
   readonly capacity?: number;
 }
 
