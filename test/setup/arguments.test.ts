@@ -10,7 +10,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const benchmarks = [
   ...readdirSync(join(root, "bench"))
     .filter(
-      (file) => file.endsWith(".ts") && !["median.ts", "processor-time.ts", "progress.ts"].includes(file),
+      (file) =>
+        file.endsWith(".ts") &&
+        !["machine.ts", "median.ts", "processor-time.ts", "progress.ts"].includes(file),
     )
     .map((file) => `bench/${file}`),
   "bench/gpu/train.ts",
