@@ -17,7 +17,8 @@ usage: npm run bench -- beside TREE [OPTIONS]
   --ranks N      (1)
   --graph MODES  of this tree; off, exact, fast (off,exact,fast)
   --turns N      (3)
-  --steps N      of each run, more than 250 (1000)`;
+  --steps N      of each run, more than 250 (1000)
+  --semi-space N of each thread at most, in MiB, so that peaks do not depend on when V8 lets it grow (V8's own)`;
 const text = { type: "string" } as const;
 const { values, positionals } = readArguments(
   usage,
@@ -27,6 +28,7 @@ const { values, positionals } = readArguments(
     graph: { ...text, default: "off,exact,fast" },
     turns: { ...text, default: "3" },
     steps: { ...text, default: "1000" },
+    "semi-space": text,
   },
   1,
 );
@@ -39,6 +41,9 @@ const [ranks, turns, steps] = [
   countOf(usage, "turns", values.turns),
   countOf(usage, "steps", values.steps),
 ];
+const semiSpace = values["semi-space"];
+const flags =
+  semiSpace === undefined ? [] : [`--max-semi-space-size=${countOf(usage, "semi-space", semiSpace)}`];
 
 /** A line of `beside/run.ts`. */
 interface Run {
@@ -56,7 +61,7 @@ for (let turn = 0; turn < turns; turn += 1) {
   for (const { name, tree, graph, best } of sides) {
     const script = fileURLToPath(new URL("./beside/run.ts", import.meta.url));
     const given = JSON.stringify({ tree, graph, model, ranks, steps });
-    const { stdout, stderr } = spawnSync(process.execPath, [script, given], { encoding: "utf8" });
+    const { stdout, stderr } = spawnSync(process.execPath, [...flags, script, given], { encoding: "utf8" });
     const run = JSON.parse(stdout || refuse(usage, "a run", stderr)) as Run;
     best.stepUs = Math.min(best.stepUs, run.stepUs);
     best.processorUs = Math.min(best.processorUs, run.processorUs);
