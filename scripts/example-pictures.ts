@@ -16,7 +16,7 @@ interface Example {
   readonly panels: readonly { readonly title: string; readonly line: RegExp }[];
   /** Rounds between two lines. Default: 1. */
   readonly every?: number;
-  /** It is run with each of them as its argument, and is a curve for each. Default: once, without. */
+  /** Arguments that the example is run with, a curve for each. Default: one run without. */
   readonly seeds?: readonly number[];
   /** Its last match says what it has come to. */
   readonly result: RegExp;

@@ -23,6 +23,9 @@ const retired: readonly (readonly [words: RegExp, instead: string])[] = [
 /** A comment starts with its subject: a clause that begins with one of these has lost it. */
 const stiffBeginning = /^(What|Who|Whoever|Whose|Whom|Of) [a-z`{]/;
 
+/** A doc comment that begins so leans on the one above it, which an editor does not show. */
+const leaningBeginning = /^((Those|The same (for|of|in|on|with|before|as text)) |…)/;
+
 /** Rooms that have not had their reading yet. A room that is clean must leave the list. */
 const unread: readonly string[] = [];
 
@@ -60,14 +63,18 @@ describe("plain words", () => {
       "told",
     ]);
     expect(stiffBeginning.test("Of it.")).toBe(true);
+    expect(["Those of it.", "The same for it.", "…"].every((words) => leaningBeginning.test(words))).toBe(
+      true,
+    );
   });
 });
 
 function findings(path: string): Finding[] {
   const room = roomOf(path);
   const text = readFileSync(join(root, path), "utf8");
-  return proseOf(path, text).flatMap(({ words, line, isComment }) => {
-    const stiff = isComment && stiffBeginning.test(words) ? [`begins with ${words.split(" ")[0]}`] : [];
+  return proseOf(path, text).flatMap(({ words, line, isComment, isDoc = false }) => {
+    const isStiff = (isComment && stiffBeginning.test(words)) || (isDoc && leaningBeginning.test(words));
+    const stiff = isStiff ? [`begins with ${words.split(" ")[0]}`] : [];
     const old = retired.flatMap(([pattern, instead]) =>
       [...words.matchAll(pattern)].map(([word]) => `"${word}" (${instead})`),
     );
@@ -80,6 +87,7 @@ interface Prose {
   /** From 1. */
   readonly line: number;
   readonly isComment: boolean;
+  readonly isDoc?: boolean;
 }
 
 /** Comments, and texts of more than one word; all of a page but code between backticks. */
@@ -97,7 +105,7 @@ function proseOf(path: string, text: string): Prose[] {
     const words = isComment
       ? piece.replace(/^\s*\/[*/]+|\*\/\s*$/g, "").replace(/\n\s*(\*|\/\/+)/g, "\n")
       : piece.slice(1, -1);
-    return [{ words: words.trim(), line: lineAt(index), isComment }];
+    return [{ words: words.trim(), line: lineAt(index), isComment, isDoc: piece.startsWith("/**") }];
   });
 }
 

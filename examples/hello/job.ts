@@ -1,4 +1,4 @@
-// The job: what is trained. It runs inside every rank, is written for one device and knows nothing of ranks.
+// The job: the model, its data and its loss. It runs inside every rank, but is written for one device.
 import { AdamW, defineJob, GPT2LMHeadModel, textDataset } from "troupe";
 
 export default defineJob({

@@ -1,4 +1,4 @@
-// The script: how the job is spread, and what is done with what it tells.
+// The script: spreads the job over two ranks, and prints the loss of each step.
 import { Runtime } from "troupe";
 
 await using runtime = await Runtime.spawn({ ranks: 2, zero: 3 });

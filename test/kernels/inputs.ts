@@ -6,7 +6,7 @@ import { numbers, refusal } from "../tensor/numbers.ts";
 export const floatTypes = ["float32", "bfloat16", "float16"] as const;
 export type FloatType = (typeof floatTypes)[number];
 
-/** Those that this libtorch can multiply matrices in: 1.13 has no float16 products on the CPU. */
+/** Dtypes that this libtorch can multiply matrices in: 1.13 has no float16 products on the CPU. */
 export const productTypes: readonly FloatType[] = floatTypes.filter((dtype) => {
   const matrix = ones([2, 2], { dtype });
   return refusal(() => matrix.mm(matrix)) === undefined;

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Those that are called by name, and the one that is called by another. */
+/** Benchmarks that are called by name, and the one that is called by another. */
 const benchmarks = [
   ...readdirSync(join(root, "bench"))
     .filter(

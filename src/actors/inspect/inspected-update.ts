@@ -8,7 +8,7 @@ export interface UpdateSummary {
   readonly mean: number;
   /** Over the population, not of a sample; 0 without any. */
   readonly variance: number;
-  /** Those that the step has updated, in the order of the model. */
+  /** Parameters that the step has updated, in the order of the model. */
   readonly parameters: readonly InspectedUpdate[];
 }
 

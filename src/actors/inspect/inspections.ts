@@ -4,9 +4,9 @@ import type { RecordedSummary, TensorSummary } from "./tensor-summary.ts";
 
 /** The findings of an inspected step. */
 export interface Findings {
-  /** Those that a request's pattern matches, in the order of the model. */
+  /** Parameters that a request's pattern matches, in the order of the model. */
   readonly parameters: readonly TensorSummary[];
-  /** The movement of those that a request's pattern matches, in the order of the model. */
+  /** Movement of parameters that a request's pattern matches, in the order of the model. */
   readonly updates: readonly InspectedUpdate[];
   /** Tensors that the model's code has recorded, along the model. */
   readonly tensors: readonly RecordedSummary[];

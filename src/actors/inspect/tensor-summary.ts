@@ -18,7 +18,7 @@ export interface TensorSummary {
   readonly values?: Float32Array;
 }
 
-/** The same before the requests for numbers are matched. */
+/** A summary before the requests for numbers are matched. */
 export interface RecordedSummary extends Omit<TensorSummary, "values"> {
   readonly values?: Float32Array | "too many";
 }

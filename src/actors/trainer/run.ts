@@ -107,20 +107,20 @@ export class Run {
   constructor(options: RunOptions) {
     const { supervision, layout } = options.settings;
     const { about, emit, onSignal } = options;
-    const head = options.isFirst ? options.head : undefined;
-    this.#lead = head;
+    const lead = options.isFirst ? options.head : undefined;
+    this.#lead = lead;
     this.#halted.promise.catch(() => {});
     this.#options = options;
     this.#prefix = options.name === undefined ? "" : `${options.name}-`;
     this.#stalls = new Stalls(supervision.stallMs, supervision.deadlineMs);
     this.#hosts = new RunHosts(layout.ranks, emit);
-    const hosts = head && {
+    const hosts = lead && {
       network: {
-        host: head.address,
+        host: lead.address,
         heartbeat: heartbeatOf(supervision.hostSilenceSeconds),
-        ...(head.trust.keys && { tls: head.trust.keys }),
+        ...(lead.trust.keys && { tls: lead.trust.keys }),
       },
-      hosts: this.#hosts.options(head, about, onSignal),
+      hosts: this.#hosts.options(lead, about, onSignal),
     };
     const stalls = {
       stallAfterMs: () => this.#stalls.afterMs,

@@ -266,15 +266,17 @@ export class Runtime implements AsyncDisposable {
     const url = jobUrlOf(jobUrl);
     const events = <K extends EventKind>(selected: EventStreamOptions<K>) =>
       this.#hub.events(selected, ({ model }) => model === name);
+    const checkCopy: LiveRun["checkCopy"] = (layout) =>
+      this.#settingsOfCopy({ ...options, ...layout, resume: undefined }, {});
     const onOpen = (run: OpenedRun) => {
       const openCopy: LiveRun["openCopy"] = (step, state, layout) => {
         const calls = new CallLog(step);
         const over = this.#serveCopy({ ...options, ...layout }, url, run, calls, state);
         endWith(over, calls);
-        const model = new LiveModel<never>({ ...run, calls, over, events, openCopy });
+        const model = new LiveModel<never>({ ...run, calls, over, events, openCopy, checkCopy });
         return { model, take: (weights) => calls.add("take", { weights }) };
       };
-      opened.resolve(new LiveModel<J>({ ...run, calls, over, events, openCopy }));
+      opened.resolve(new LiveModel<J>({ ...run, calls, over, events, openCopy, checkCopy }));
     };
     const over = this.#begin(name, settings, { jobUrl: url, overrides, live: { calls, onOpen } });
     endWith(over, calls);
@@ -300,10 +302,14 @@ export class Runtime implements AsyncDisposable {
     const { ServedWeights } = await import("./recovery/served-weights.ts");
     using served = "tensors" in given ? new ServedWeights(given) : undefined;
     const resume = "path" in given ? given.path : undefined;
-    const own = { ...options, name, resume, checkpoint: undefined };
-    const settings = settingsOfModel(own, { ...this.#options, seed }, this.#settings, this.#launched?.launch);
+    const settings = this.#settingsOfCopy({ ...options, name, resume }, { seed });
     const live = { calls, frozen: "path" in given ? given : served, onOpen: () => {} };
     return await this.#begin(name, settings, { jobUrl, overrides: config, live });
+  }
+
+  #settingsOfCopy(options: OpenOptions, { seed }: Pick<RuntimeOptions, "seed">): Promise<RuntimeSettings> {
+    const own = { ...options, name: options.name ?? "frozen", checkpoint: undefined };
+    return settingsOfModel(own, { ...this.#options, seed }, this.#settings, this.#launched?.launch);
   }
 
   async #begin(
@@ -311,6 +317,8 @@ export class Runtime implements AsyncDisposable {
     settings: Promise<RuntimeSettings>,
     order: Order,
   ): Promise<RunResult> {
+    // Where the order is refused first, an error of its settings must not end the program.
+    settings.catch(() => {});
     // Another may have taken the name meanwhile.
     this.#refuseBusy(name);
     const isFirst = this.#running.size === 0;

@@ -31,17 +31,17 @@ export interface CommunicatorOptions {
   readonly rendezvous?: string;
   /** Time after which a wait throws `COLLECTIVE_TIMEOUT`, in ms. */
   readonly deadlineMs: number;
-  /** Artificial minimum duration of each operation, in ms, one after the other; shows what overlaps. 0 by default. */
+  /** Artificial minimum duration of each operation, in ms, one after the other; shows what overlaps. Default: 0. */
   readonly delayMs?: number;
   /**
    * For `nccl`: whether the ranks compare their operations before each one, and wait for that in their threads. Otherwise
-   * ranks that issue different operations notice it only at the deadline. False by default, because a check costs a message
+   * ranks that issue different operations notice it only at the deadline. Default: false, because a check costs a message
    * to each rank.
    */
   readonly checked?: boolean;
   /**
    * For `nccl`: "ordered" adds in rank order and gives the same bits as the other backends; "direct" lets NCCL add in an
-   * order that depends on the devices' connections, and sends fewer bytes. "ordered" by default.
+   * order that depends on the devices' connections, and sends fewer bytes. Default: ordered.
    */
   readonly reduction?: "ordered" | "direct";
   /**

@@ -20,7 +20,7 @@ export interface PagingPlan {
    * holds the blocks that were unpinned last.
    */
   readonly windowBytes: number;
-  /** Awaited before every transfer; nothing by default. */
+  /** Awaited before every transfer. Default: nothing. */
   readonly delay?: () => Promise<void>;
   /** Called at the end of every transfer, with the time of its beginning. */
   readonly onTransfer?: (block: number, direction: "bring" | "store", beginMs: number) => void;

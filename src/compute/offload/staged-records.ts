@@ -12,7 +12,7 @@ export interface RecordUse {
   readonly fresh?: boolean;
   /** Does not write the record back. */
   readonly readOnly?: boolean;
-  /** Priority among uses that wait for a buffer: the lowest goes first. 0 by default. */
+  /** Priority among uses that wait for a buffer: the lowest goes first. Default: 0. */
   readonly place?: number;
 }
 

@@ -10,7 +10,7 @@ import type { OptimizerKind, StochasticRounding, UpdateRule } from "./update-rul
 
 /** An optimizer as plain data: a job names it, messages carry it, a shard makes an {@link UpdateRule} of it. */
 export type OptimizerSpec = (AdamSpec | SGDSpec | LionSpec | LAMBSpec | AdafactorSpec | OwnSpec) & {
-  /** Rounding of the ranks' low-precision parameters; default to nearest. Set by the run, not by the job. */
+  /** Rounding of the ranks' low-precision parameters. Set by the run, not by the job. Default: to nearest. */
   readonly rounding?: StochasticRounding | undefined;
 };
 

@@ -76,7 +76,7 @@ export interface UpdateStep {
   readonly learningRates: readonly number[];
   /** Factor of the gradient: 1 / micro-batches / loss scale, times the clip factor. */
   readonly gradientScale: number;
-  /** The same for each rule that clips its own parameters by itself; undefined for the others. */
+  /** Factor of the gradient for each rule that clips its own parameters by itself; undefined for the others. */
   readonly ownScales?: readonly (number | undefined)[];
   /**
    * A further factor of {@link gradientScale} that only the device knows: for a kernel's `scale`. From `gradientScales`,
@@ -110,7 +110,7 @@ export interface UpdateRule {
   readonly takesScale?: boolean;
   /** The kinds of parameters of which it can update a part: split layers, and experts that are dealt. */
   readonly updatesPartOf: { readonly layers: boolean; readonly experts: boolean };
-  /** Rounding of the low-precision copy; default to nearest. The copy's holder rounds stochastically, after the update. */
+  /** Rounding of the low-precision copy. The copy's holder rounds stochastically, after the update. Default: to nearest. */
   readonly rounding?: StochasticRounding | undefined;
   /**
    * The state of a stretch. State of consecutive pieces lies side by side, in their order, so that some of them can be updated

@@ -4,9 +4,9 @@ import { adopt, type Tensor } from "./tensor.ts";
 
 /** Options of {@link grad}. */
 export interface GradOptions {
-  /** Keeps the graph for another backward; false by default. */
+  /** Keeps the graph for another backward. Default: false. */
   readonly retainGraph?: boolean;
-  /** Returns null for inputs that the outputs do not depend on, instead of throwing; false by default. */
+  /** Returns null for inputs that the outputs do not depend on, instead of throwing. Default: false. */
   readonly allowUnused?: boolean;
   /**
    * The inputs from this index on may get sparse gradients on the host, if they are tables of vectors: those rows that were looked

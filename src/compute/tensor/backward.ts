@@ -5,9 +5,9 @@ import { native } from "./native.ts";
 
 /** Options of {@link backward}. */
 export interface BackwardOptions {
-  /** Keeps the graph for another backward. False by default: its memory is freed during backward. */
+  /** Keeps the graph for another backward. Default: false, its memory is freed during backward. */
   readonly retainGraph?: boolean;
-  /** The only leaves to receive gradients; all by default. */
+  /** The only leaves to receive gradients. Default: all. */
   readonly inputs?: readonly TensorHandle[];
 }
 

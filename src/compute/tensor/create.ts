@@ -15,7 +15,7 @@ export type Shape = number | readonly number[];
 
 /** The dtype and the device of a new tensor. */
 export interface CreateOptions {
-  /** float32 by default. */
+  /** Default: float32. */
   readonly dtype?: DType;
   /** Device of its memory; by default this thread's device, which is the host unless it has entered another. */
   readonly device?: Device;
@@ -88,7 +88,7 @@ export function full(shape: Shape, value: number, options: CreateOptions = {}): 
   return onDevice(options.device, () => ops.full(sizes(shape), value, options.dtype ?? "float32"));
 }
 
-/** Makes the 1-D tensor start, start + step, … below end; int64 by default. */
+/** Makes the 1-D tensor start, start + step, … below end. Default dtype: int64. */
 export function arange(
   end: number,
   options: CreateOptions & { readonly start?: number; readonly step?: number } = {},

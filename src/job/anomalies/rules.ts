@@ -12,9 +12,9 @@ export interface AnomalyRules {
   readonly policies: Readonly<Record<Anomaly, Policy>>;
   /** A loss that is this many deviations above the median of recent losses is a spike. */
   readonly spikeDeviations: number;
-  /** A rank that computes this many times longer than usual is a straggler… */
+  /** A rank that computes this many times longer than usual may be a straggler. */
   readonly stragglerFactor: number;
-  /** …after this many such steps in a row. */
+  /** Slow steps in a row that make a rank a straggler. */
   readonly stragglerSteps: number;
 }
 

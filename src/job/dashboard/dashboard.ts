@@ -35,9 +35,9 @@ export interface DashboardSources {
 const usualPort = 4747;
 const maxListeners = 32;
 const closeMs = 300;
-/** Time between two sends of the status board… */
+/** Least time between two sends of the status board. */
 const boardMs = 200;
-/** …and longer with many actors. */
+/** Time between two sends for each actor, where there are many. */
 const boardMsPerActor = 4;
 
 const pageGivenUp: OutputFailed = {

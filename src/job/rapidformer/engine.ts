@@ -142,22 +142,17 @@ export class RapidformerEngine {
           const opened = await Promise.all(
             [...this.#loaders.values()].map(async ({ split, samples }) => [split, await samples()] as const),
           );
-          const splits = Object.fromEntries(opened);
           const collateOf = (split: string) => (this.#loaders.get(split) as Loader).collate;
-          const facts = factsOf(args.dataPath, splits);
-          const parts = opened.map(
-            ([split, of]) =>
-              [
-                split,
-                data.sampleDataset({ facts, splits: { [split]: of }, collate: collateOf(split), seed }),
-              ] as const,
+          const facts = factsOf(args.dataPath, Object.fromEntries(opened));
+          const datasets = opened.map(([split, of]) =>
+            data.sampleDataset({ facts, splits: { [split]: of }, collate: collateOf(split), seed }),
           );
-          const datasets = Object.fromEntries(parts);
+          const withSplit = (split: string) =>
+            datasets.find(({ splits }) => split in splits) as (typeof datasets)[0];
           return {
             facts,
-            splits: Object.fromEntries(parts.flatMap(([, of]) => Object.entries(of.splits))),
-            batch: (split, position, numSamples) =>
-              (datasets[split] as (typeof parts)[0][1]).batch(split, position, numSamples),
+            splits: Object.assign({}, ...datasets.map(({ splits }) => splits)),
+            batch: (split, position, numSamples) => withSplit(split).batch(split, position, numSamples),
           };
         },
         training: (config, { numTrain }: Facts) => planOf(setArgs(config), numTrain),

@@ -157,7 +157,7 @@ export class Finetuner extends Trainer {
    */
   lengthOf?(sample: unknown): number;
 
-  /** The same as {@link train}. */
+  /** Makes the job, as {@link train} does. */
   finetune(): Job {
     return this.train();
   }
@@ -247,7 +247,7 @@ export class PreTrainer extends Trainer {
     throw hookMissing("runForwardStep(iterator, model)");
   }
 
-  /** The same as {@link train}. */
+  /** Makes the job, as {@link train} does. */
   pretrain(): Job {
     return this.train();
   }

@@ -41,7 +41,7 @@ export type EncoderBatch = {
   readonly segments?: Tensor | undefined;
 };
 
-/** The same with labels for each position, or each row. */
+/** A batch of texts with labels for each position, or each row. */
 export type LabelledText = EncoderBatch & {
   /** int64 (float for a regression); −100 is left out of the loss. */
   readonly labels?: Tensor | undefined;

@@ -60,7 +60,7 @@ export function matchWeights(model: NamedState, entries: ReadonlyMap<string, Sta
   return matchState(model, model.namedState(), entries);
 }
 
-/** The same for a part of a model's state, in a file with nothing else. */
+/** Matches a part of a model's state, in a file with nothing else, as {@link matchWeights} does. */
 export function matchState(
   model: Module & Partial<Pick<NamedState, "stateNaming">>,
   state: ReadonlyMap<string, Parameter>,
@@ -82,7 +82,7 @@ export interface PretrainedWeights {
 }
 
 /**
- * The same for initial weights of a run: the folder's head may be of another task or number of labels. Everything else must match.
+ * Matches initial weights of a run as {@link matchWeights} does, but the folder's head may be of another task or number of labels.
  * @throws `MODEL_WEIGHTS` naming every entry outside the head that is missing, unexpected or of another shape
  */
 export function pretrained(model: NamedState, entries: ReadonlyMap<string, StateEntry>): PretrainedWeights {
@@ -209,7 +209,7 @@ export async function loadWeights(model: NamedState, source: WeightSource): Prom
   await copyWeights(model, matchWeights(model, entries), source);
 }
 
-/** The same for given matches. @throws `MODEL_WEIGHTS`, before anything is copied, for a weight that is not a float */
+/** Copies given matches. @throws `MODEL_WEIGHTS`, before anything is copied, for a weight that is not a float */
 export async function copyWeights(
   model: Module,
   matched: readonly WeightMatch[],

@@ -43,7 +43,7 @@ export interface ProcessPoolOptions {
   readonly settings: MessagingSettings;
   /** How its processes reach each other; undefined for Unix sockets and shared memory. */
   readonly network: Network | undefined;
-  /** Other hosts, which reach it over the network; none by default. */
+  /** Other hosts, which reach it over the network. Default: none. */
   readonly hosts: HostsOptions | undefined;
   readonly support: () => ProcessSupport | undefined;
 }

@@ -27,7 +27,7 @@ export interface AskOptions extends TellOptions {
 export interface StreamOptions extends AskOptions {
   /** How long to wait for the next item, in ms. */
   readonly deadlineMs: number;
-  /** Most items in one message. 16 by default. */
+  /** Most items in one message. Default: 16. */
   readonly window?: number;
 }
 

@@ -12,7 +12,7 @@ export interface PoolPlan
     Omit<SupervisorOptions, "name" | "strategy" | "children"> {
   /** Number of its actors. */
   readonly size: number;
-  /** `round_robin` by default. */
+  /** Default: round_robin. */
   readonly route?: Route;
   /** Numbers of the hosts that its actors live on, in turn; with placement "process". */
   readonly hosts?: readonly number[];

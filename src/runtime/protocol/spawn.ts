@@ -7,7 +7,7 @@ export type Placement = "thread" | "main" | "process";
 /** Options of a worker thread. */
 export interface ThreadOptions {
   readonly resourceLimits?: ResourceLimits | undefined;
-  /** Sources of modules that it loads instead of their files, which may have changed. None by default. */
+  /** Sources of modules that it loads instead of their files, which may have changed. Default: none. */
   readonly modules?: ModuleTexts | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface SpawnPlace extends ThreadOptions, ActorRole {
   readonly name: string;
   /** The module whose default export is the actor. */
   readonly module: URL;
-  /** "thread" by default. "main" is for actors that only coordinate. */
+  /** "main" is for actors that only coordinate. Default: thread. */
   readonly placement?: Placement;
   /** Name of the process, with placement "process"; actors that name one share it, a thread each. Default: the actor's name. */
   readonly process?: string;
@@ -51,7 +51,7 @@ export interface StopOptions {
   readonly reason?: string;
   /** Makes it count as failed with this error instead of stopped: for an actor that is ended because it does not work. */
   readonly failure?: Error;
-  /** Whether messages that have arrived are handled first; true by default. */
+  /** Whether messages that have arrived are handled first. Default: true. */
   readonly drain?: boolean;
   /** After this time the actor is terminated, in ms. */
   readonly deadlineMs?: number;

@@ -11,7 +11,7 @@ export type SiblingRefs = <P>(name: string) => ActorRef<P>;
 export interface ChildSpec extends SpawnPlace {
   /** Makes the value given to `start`, again for each incarnation. */
   readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
-  /** `permanent` by default. */
+  /** Default: permanent. */
   readonly restart?: Restart;
 }
 
@@ -29,11 +29,11 @@ export interface RestartReport {
 export interface SupervisorOptions {
   readonly name: string;
   readonly strategy: Strategy;
-  /** Restarts allowed within `withinMs`; at one more the supervisor gives up. 3 by default. */
+  /** Restarts allowed within `withinMs`; at one more the supervisor gives up. Default: 3. */
   readonly restarts?: number;
-  /** 300,000 by default. */
+  /** Default: 300,000. */
   readonly withinMs?: number;
-  /** Delays before restarts; none by default. */
+  /** Delays before restarts. Default: none. */
   readonly backoff?: Backoff;
   /** The children in starting order; they are stopped in reverse order. The children of an inner list start together. */
   readonly children: readonly (ChildSpec | readonly ChildSpec[])[];
@@ -41,7 +41,7 @@ export interface SupervisorOptions {
   readonly stopDeadlineMs?: number;
   /**
    * Whether each child always has a warm standby: a thread, with a process if it lives in one, that has loaded its module and takes
-   * its place. It costs the standby's memory. False by default.
+   * its place. It costs the standby's memory. Default: false.
    */
   readonly warmStandby?: boolean;
   readonly onRestart?: (report: RestartReport) => void;
@@ -57,8 +57,8 @@ export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 
   const refuse = (expected: string, got: string): never => {
     throw new TroupeError("SUPERVISOR_OPTION", {
       where: `supervisor ${name}`,
-      expected: expected,
-      got: got,
+      expected,
+      got,
       hint: "correct the option",
       fields: { supervisor: name },
     });

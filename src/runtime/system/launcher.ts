@@ -44,7 +44,7 @@ export interface LauncherOptions {
   readonly clock?: Clock;
   /** How its processes reach each other over TCP. Without it they use Unix sockets and shared memory of this machine. */
   readonly network?: Network;
-  /** Other hosts that start processes for it; needs {@link network}. None by default. */
+  /** Other hosts that start processes for it; needs {@link network}. Default: none. */
   readonly hosts?: HostsOptions;
 }
 

@@ -86,7 +86,7 @@ export class CheckpointService implements AsyncDisposable {
     return this.#hub.events$;
   }
 
-  /** The same events for `for await`. */
+  /** The events of {@link events$}, for `for await`. */
   events(): EventStream {
     return this.#hub.events();
   }

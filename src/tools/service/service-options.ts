@@ -9,7 +9,7 @@ export interface CheckpointServiceOptions {
   readonly storage?: string;
   /** How many of the newest checkpoints to keep. Default: all. */
   readonly keepLast?: number;
-  /** Also keep those whose step is a multiple of this; requires `keepLast`. */
+  /** Also keep checkpoints whose step is a multiple of this; requires `keepLast`. */
   readonly keepEvery?: number;
   /** Maximum memory for tensors that wait to be written, in bytes, allocated when needed. Default: 4 GiB. */
   readonly stagingBytes?: number;

@@ -13,7 +13,7 @@ export type Judge = {
   through: { in: { other: ActorRef<Judge>; text: string }; out: number };
   /** The sum of a tensor, which it takes or reads. */
   sum: { in: { tensor: TensorRef }; out: number };
-  /** The same of one that it makes, answered as a tensor. */
+  /** Squares of a tensor, answered as a tensor. */
   square: { in: { tensor: TensorRef }; out: { tensor: TensorRef } };
   stepped: { in: { step: number; lossNats: number } };
   place: { in: Record<string, never>; out: { readonly pid: number; readonly incarnation: number } };

@@ -39,7 +39,7 @@ export interface LiveReport {
 /** Within this time, in ms, a killed actor is to have a successor that can work. */
 export const REPLACED_MS = 1_000;
 
-/** Those that took longer. */
+/** Replacements that took longer than {@link REPLACED_MS}. */
 export const lateIn = ({ replacements }: LiveReport) =>
   replacements.filter(({ replacedMs }) => replacedMs > REPLACED_MS);
 

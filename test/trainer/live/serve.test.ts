@@ -110,6 +110,11 @@ it("a client by HTTP compares with a frozen copy, evaluates, and goes back to a 
       expect((await ask("frozen/1/call/logProbs", { batch: rangeAt(9) })).body.message).toMatch(
         /no frozen copy at \/frozen\/1/,
       );
+      const many = await Promise.all(Array.from({ length: 12 }, () => ask("frozen")));
+      expect(many.map(({ status }) => status).toSorted()).toEqual([
+        ...Array(8).fill(200),
+        ...Array(4).fill(409),
+      ]);
     });
   });
   expect(liveRefs()).toBe(0);

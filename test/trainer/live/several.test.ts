@@ -120,6 +120,11 @@ describe("several live models on one runtime", () => {
     await expect(runtime.open(called, config, { ranks: 2 })).rejects.toThrow(
       "[options] expected name to be given with ranks of a live model, got none (without a name, Runtime.spawn decides)",
     );
+    await using policy = await runtime.open<typeof calledJob>(called, config);
+    await expect(policy.frozenCopy({ ranks: 0 })).rejects.toThrow("[options] expected ranks to be");
+    await expect(policy.frozenCopy({ hosts: [1] })).rejects.toThrow(
+      "[options] expected hosts to be left out",
+    );
     await expect(runtime.open(called, config, { name: "other", hosts: [1] })).rejects.toThrow(
       "[options] expected hosts to be left out without a launch on several hosts, got [1]",
     );

@@ -2,7 +2,7 @@
 export class Pipeline {
   readonly #depth: number;
   readonly #inFlight: Promise<void>[] = [];
-  /** Those who wait. `Promise.race` with the failure would keep each wait as long as the pipeline lives: 300 bytes a step. */
+  /** Rejections of waits. `Promise.race` with the failure would keep each wait as long as the pipeline lives: 300 bytes a step. */
   readonly #waiting = new Set<(error: unknown) => void>();
   #failed: { readonly error: unknown } | undefined;
   #last: Promise<void> = Promise.resolve();

@@ -4,8 +4,8 @@ export interface RunListener {
   stepMade(step: number, lossNats: number, durationMs: number): void;
   /** The state after `step` steps is about to be written. */
   saveBegun(step: number): void;
-  /** It is written, or if `path` is undefined, complete in memory. */
+  /** The state after `step` steps is written, or if `path` is undefined, complete in memory. */
   saved(save: { readonly step: number; readonly path: string | undefined }): void;
-  /** It is neither, and will not be. */
+  /** The state after `step` steps will not be written, although its save had begun. */
   saveFailed(step: number): void;
 }

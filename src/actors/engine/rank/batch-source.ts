@@ -48,7 +48,7 @@ export class BatchSource {
   readonly #ahead: { readonly turn: Turn; readonly batch: AskedBatch }[] = [];
   /** Named by {@link expect} and not fetched yet, in order. */
   #expected: readonly BatchRequest[] = [];
-  /** Those of them that are requested. */
+  /** Expected batches that are requested. */
   readonly #asked = new Map<string, AskedBatch>();
   /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
   waitedMs = 0;

@@ -39,7 +39,7 @@ export class GrantedStep implements Disposable {
   readonly #beginMs = performance.now();
   readonly #recording: TensorRecording | undefined;
   readonly #losses: StepLosses;
-  /** Those in use, by micro-batch. */
+  /** Batches in use, by micro-batch. */
   readonly #batches = new Map<number, WeighedBatch>();
   #part: StepPart;
   /** Sum of the weights of the micro-batches that are trained by parts; 0 where they count alike. */

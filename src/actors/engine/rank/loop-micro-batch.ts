@@ -25,7 +25,7 @@ export class LoopMicroBatch {
   readonly #batch: WeighedBatch;
   /** By the loss that was returned; undefined once its backward is made. */
   readonly #forwards = new Map<Losses, OpenForward | undefined>();
-  /** Those with a backward. */
+  /** Losses with a backward. */
   readonly #trained: PassLoss[] = [];
   #isOver = false;
 

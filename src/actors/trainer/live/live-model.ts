@@ -43,6 +43,8 @@ export interface LiveRun extends OpenedRun {
    * the weights passes.
    */
   readonly openCopy: (step: number, state: Promise<FrozenState>, layout: CopyLayout) => OwnModel<never>;
+  /** @throws {TroupeError} `OPTION` for a layout that no copy can have */
+  readonly checkCopy: (layout: CopyLayout) => Promise<unknown>;
 }
 
 /** A state that is served and never trained: its weights, or the checkpoint that has them. */
@@ -272,9 +274,10 @@ export class LiveModel<J = Job> implements ReadModel<J> {
    * A model that stays as this one is after the steps called so far. Until the next step or load it shares this model's ranks and
    * memory; then it becomes a copy on ranks of its own. It ends with this model, unless it is closed before.
    * @param layout - of its own ranks. Default: this model's
+   * @throws {TroupeError} `OPTION`
    */
-  frozenCopy(layout: CopyLayout = {}): Promise<FrozenModel<J>> {
-    if (this.#run.calls.isClosed) return Promise.reject(this.#run.calls.ended);
+  async frozenCopy(layout: CopyLayout = {}): Promise<FrozenModel<J>> {
+    if (this.#run.calls.isClosed) throw this.#run.calls.ended;
     const copy = new FrozenModel<J>(this, {
       layout,
       present: () => this.#present(),
@@ -284,8 +287,15 @@ export class LiveModel<J = Job> implements ReadModel<J> {
       },
     });
     this.#copies.add(copy);
+    // Steps called from here on are not its own.
     this.#sharing.add(copy);
-    return Promise.resolve(copy);
+    try {
+      await this.#run.checkCopy(layout);
+    } catch (error) {
+      await copy.close();
+      throw error;
+    }
+    return copy;
   }
 
   /** Parts from the copies that share its memory, since a later call changes it. */

@@ -20,7 +20,7 @@ export class ServedWeights implements Disposable {
     this.#weights = weights;
   }
 
-  /** @returns them as a message carries them */
+  /** @returns the weights as a message carries them */
   refs(options: RefOptions): HeldWeights {
     const { tensors, ...state } = this.#weights;
     const refs = Object.entries(tensors).map(

@@ -32,7 +32,7 @@ export interface RankSpread extends Pick<LayoutSettings, "ranks" | "placement" |
 /** After this long a generation has finished starting, so loading modules for standbys no longer disturbs it. */
 const CALM_MS = 2_000;
 
-/** The same of a live model, whose first calls, or those that it makes again, come before its standbys. */
+/** After this long a live generation has: its first calls, and those that it makes again, come before its standbys. */
 const LIVE_CALM_MS = 100;
 
 /** With less free memory than this no standby is started. */

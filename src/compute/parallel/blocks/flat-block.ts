@@ -53,7 +53,7 @@ export interface Sharing {
 export interface FlatBlock extends Sharing {
   /** Position among the rank's flat blocks. */
   readonly index: number;
-  /** The same on every rank of the group, and unique on each. */
+  /** Name, unique on each rank and the same on all of the group. */
   readonly name: string;
   readonly zero: ZeroLevel;
   readonly parameters: readonly FlatParameter[];

@@ -49,7 +49,7 @@ export class ShardStore {
   }
 
   /**
-   * The same for paged parameters, whose memory is given up at first.
+   * Makes paged parameters, whose memory is given up at first.
    * @returns `memory`: all of it, of `emptyPaged`; the caller's too
    */
   allocatePaged(layout: FlatBlock): { readonly full: Tensor; readonly memory: Tensor } {

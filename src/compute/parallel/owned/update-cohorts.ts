@@ -14,7 +14,7 @@ export interface BlockStep extends Omit<UpdateStep, "scale"> {
 /** Parameters of a share that make the same update, counted from 1 for each of them. */
 export interface Cohort {
   readonly updateIndex: number;
-  /** The same on all ranks, owned here or not. */
+  /** Parameters of the cohort, the same on all ranks, owned here or not. */
   readonly parameters: readonly FlatParameter[];
   readonly runs: readonly Run[];
 }

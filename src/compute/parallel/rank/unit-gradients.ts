@@ -7,9 +7,9 @@ import { GradientBuckets } from "./gradient-buckets.ts";
 
 /** Says which gradients of the step are complete once a pass has been walked. */
 export interface Completion {
-  /** Those of the chunk's own blocks. */
+  /** Whether gradients of the chunk's own blocks are. */
   readonly chunk: boolean;
-  /** Those of the root, and of blocks that several chunks call. */
+  /** Whether gradients of the root are, and of blocks that several chunks call. */
   readonly step: boolean;
 }
 

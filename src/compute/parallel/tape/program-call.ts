@@ -49,7 +49,7 @@ interface ForwardHalf {
   readonly draws: readonly string[];
   /** The result, with the place of each tensor in the program's results instead of the tensor. */
   readonly template: unknown;
-  /** The same as text. */
+  /** The result's template as text. */
   readonly text: string;
   /** Which results the outer graph follows. */
   readonly leaves: readonly boolean[];

@@ -25,15 +25,15 @@ export interface EventStreamOptions<Kind extends EventKind = EventKind> extends 
 export interface EventHubOptions {
   /** Milliseconds since 1970, the stamp of events. */
   readonly clock?: () => number;
-  /** Number of latest events that a new subscriber receives first: 1,024 by default. */
+  /** Number of latest events that a new subscriber receives first. Default: 1,024. */
   readonly numReplayed?: number;
-  /** The most events held for slow subscribers: 16,384 by default. */
+  /** The most events held for slow subscribers. Default: 16,384. */
   readonly capacity?: number;
 }
 
-/** Subscribers are called for about this long in one turn of the event loop… */
+/** Subscribers are called for about this long in one turn of the event loop. */
 const sliceMs = 8;
-/** …and then not for this many times the time that they took. */
+/** After a turn, subscribers rest for this many times the time that they took. */
 const restRatio = 4;
 /** The most time that flushing and closing spend on slow subscribers. */
 const flushMs = 1000;

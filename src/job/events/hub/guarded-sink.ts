@@ -7,17 +7,17 @@ import { BoundedQueue } from "./bounded-queue.ts";
 import { callSubscriber } from "./call-subscriber.ts";
 import type { EventSink } from "./sink.ts";
 
-/** The share of the thread's time that a sink may take… */
+/** The share of the thread's time that a sink may take, beyond {@link burstMs}. */
 const share = 1 / 5;
-/** …beyond this many milliseconds of calls, which are always allowed. */
+/** Milliseconds of calls that a sink may always take. */
 const burstMs = 100;
 /** A `write` that takes longer than this is reported. */
 const answerMs = 10_000;
 /** How long closing runs a synchronous sink for the waiting events. */
 const drainMs = 1000;
-/** How long closing waits for a sink without a `closeDeadlineMs`… */
+/** How long closing waits for a sink without a `closeDeadlineMs`. */
 const closeMs = 10_000;
-/** …and for its `close`, however long its last `write` took. */
+/** How long closing waits at least for a sink's `close`, however long its last `write` took. */
 const leastCloseMs = 1000;
 
 /** Options of {@link GuardedSink}. */

@@ -41,7 +41,7 @@ export interface StepFinished {
   /** Samples of the step, over all ranks. */
   readonly numSamples: number;
   readonly samplesPerSecond: number;
-  /** The same in tokens, where the dataset counts them. */
+  /** Tokens of the step, over all ranks, where the dataset counts them. */
   readonly numTokens?: number | undefined;
   readonly tokensPerSecond?: number | undefined;
   readonly durationMs: number;

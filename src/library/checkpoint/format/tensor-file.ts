@@ -34,7 +34,7 @@ export abstract class TensorFile implements AsyncDisposable {
 
   /**
    * Reads a tensor's bytes, row-major and little-endian.
-   * @param into - memory of exactly the tensor's size; new memory by default
+   * @param into - memory of exactly the tensor's size. Default: new memory
    * @returns `into`
    */
   async read(name: string, into?: Uint8Array): Promise<Uint8Array> {

@@ -30,7 +30,7 @@ export interface CheckpointPlan extends ModelTexts, PlannedTensors {
 export interface SaveOptions extends FileSizes {
   /** Called after each part, with the bytes of tensors written so far and in all. */
   readonly onProgress?: (writtenBytes: number, plannedBytes: number) => void;
-  /** Which checkpoints to keep once the new one is durable; all by default. */
+  /** Which checkpoints to keep once the new one is durable. Default: all. */
   readonly keep?: KeepRule;
   /** Name of the new checkpoint, given before others are removed: a named one is always kept. */
   readonly named?: StateName | undefined;

@@ -10,7 +10,7 @@ import type { CheckpointStorage } from "../storage/storage.ts";
 export interface KeepRule {
   /** Number of newest undamaged ones to keep, at least one. */
   readonly last: number;
-  /** Also keeps those whose step is a multiple of this. */
+  /** Also keeps checkpoints whose step is a multiple of this. */
   readonly every?: number | undefined;
 }
 

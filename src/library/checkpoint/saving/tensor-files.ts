@@ -29,7 +29,7 @@ export interface PlannedTensors {
 export interface FileSizes {
   /** Largest file of tensors, except where a single one is larger. Default: 5 GiB, as in Hugging Face's library. */
   readonly maxFileBytes?: number;
-  /** Bytes per checksum, 1 MiB by default. Reads fetch complete chunks. */
+  /** Bytes per checksum. Reads fetch complete chunks. Default: 1 MiB. */
   readonly chunkBytes?: number;
 }
 

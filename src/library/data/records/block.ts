@@ -9,7 +9,7 @@ export interface Block {
   readonly end: number;
   /** About so many in memory, when it is read. */
   readonly sizeBytes: number;
-  /** Those that are left out not counted. */
+  /** Records, without those that are left out. */
   readonly numRecords: number;
   /** Places, among all records of the block, of those that are left out. */
   readonly leftOut: readonly number[];

@@ -56,9 +56,9 @@ export interface ModelCenterForm<Config = unknown> {
 /** Fields of every ModelCenter model, with the only values that Hugging Face's models allow. */
 export const everywhere = { length_scale: false, int8: false };
 const withBiases = { ...everywhere, norm_bias: true, att_bias: true, ffn_bias: true, attn_scale: true };
-/** The same for its encoders. */
+/** Fields of every encoder of ModelCenter. */
 export const encoder = { ...withBiases, pos_bias_type: "none", post_layer_norm: true, tied: true };
-/** The same for its decoders. */
+/** Fields of every decoder of ModelCenter. */
 export const decoder = { ...withBiases, pos_bias_type: "none", post_layer_norm: false };
 
 /**

@@ -10,7 +10,7 @@ import { refusalFrame, untrusted } from "../hub/greeting.ts";
 export interface Network {
   /** The name or address by which others reach this host; it listens on this interface only. */
   readonly host: string;
-  /** The port to listen on; a free one by default. */
+  /** The port to listen on. Default: a free one. */
   readonly port?: number;
   /** Keys for TLS between all hosts. Without them messages are neither encrypted nor authenticated by certificates. */
   readonly tls?: Keys;

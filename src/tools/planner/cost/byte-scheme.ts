@@ -6,7 +6,7 @@ export interface ByteScheme {
   readonly gradient: number;
   /** Its gradient while it waits for the update, summed over ranks. */
   readonly reducedGradient: number;
-  /** The same on a rank that sums with no other: as backward made it, or the sum of several micro-batches. */
+  /** Its waiting gradient on a rank that sums with no other: as backward made it, or the sum of several micro-batches. */
   readonly ownGradient: number;
   /** The value that the optimizer updates, if it differs from the one that the model computes with. */
   readonly master: number;

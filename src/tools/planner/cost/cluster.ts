@@ -16,7 +16,7 @@ export interface Cluster {
   readonly memoryBytes: number;
   /** Rate of large matrix products of 16-bit numbers, as reached in practice. */
   readonly flopsPerSecond: number;
-  /** The same for float32. */
+  /** Rate of large matrix products of float32 numbers. */
   readonly float32FlopsPerSecond: number;
   readonly memoryBytesPerSecond: number;
   /** The cache of one device, and its speed for reading and writing. */

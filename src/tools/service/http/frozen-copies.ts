@@ -8,14 +8,21 @@ const MOST = 8;
 export class FrozenCopies {
   readonly #copies = new Map<string, FrozenModel>();
   #numMade = 0;
+  /** Asked for and not yet there. */
+  #numOpening = 0;
 
   /** Makes a copy. @returns its path, such as `/frozen/1` @throws {Refused} 409 if there are too many; errors of `frozenCopy` */
   async add(model: LiveModel): Promise<string> {
-    if (this.#copies.size >= MOST)
+    if (this.#copies.size + this.#numOpening >= MOST)
       throw new Refused(409, `expected at most ${MOST} frozen copies: DELETE one before`);
     this.#numMade += 1;
     const path = `/frozen/${this.#numMade}`;
-    this.#copies.set(path, await model.frozenCopy());
+    this.#numOpening += 1;
+    try {
+      this.#copies.set(path, await model.frozenCopy());
+    } finally {
+      this.#numOpening -= 1;
+    }
     return path;
   }
 
