@@ -85,6 +85,12 @@ describe.skipIf(!nativeInfo().gloo)("a script that a launcher starts on several 
     expect(code).toBe(0);
   });
 
+  it("is reported with its first error, where disposing threw too", async () => {
+    const { code, complained } = await launch(0, await freePort(), "test/fixtures/ends-twice.ts");
+    expect(code).toBe(1);
+    expect(complained).toContain("troupe: the first mistake\n  at test/fixtures/ends-twice.ts:3:7");
+  });
+
   it("is refused actors of its own before the hosts have joined", async () => {
     const { code, complained } = await launch(0, await freePort(), "test/fixtures/early-actors.ts");
     expect(code).toBe(1);
