@@ -72,15 +72,23 @@ describe.skipIf(!nativeInfo().gloo)("a script that a launcher starts on several 
       "followed to 2: true",
       "after the death of a generator: true",
       "followed a policy that died to 3: true",
+      "followed through its own death to 4: true",
       "the reference stayed: true",
+      "a copy of the judge: true",
       "judge: true",
-      "frozen-1-rank-0: 1, frozen-2-rank-0: 0, frozen-2-rank-1: 1, judge-rank-0: 1, judge-rank-1: 0, rank-0: 0, rank-1: 1",
+      "frozen-1-rank-0: 1, frozen-2-rank-0: 0, frozen-2-rank-1: 1, judge-frozen-3-rank-0: 1, judge-rank-0: 1, judge-rank-1: 0, rank-0: 0, rank-1: 1",
       "after the loss of a host: true, true",
       "judge: true",
-      "frozen-1-rank-0: 0, frozen-2-rank-0: 0, frozen-2-rank-1: 0, judge-rank-0: 0, judge-rank-1: 0, rank-0: 0, rank-1: 0",
+      "frozen-1-rank-0: 0, frozen-2-rank-0: 0, frozen-2-rank-1: 0, judge-frozen-3-rank-0: 0, judge-rank-0: 0, judge-rank-1: 0, rank-0: 0, rank-1: 0",
       "",
     ]);
     expect(code).toBe(0);
+  });
+
+  it("is reported with its first error, where disposing threw too", async () => {
+    const { code, complained } = await launch(0, await freePort(), "test/fixtures/ends-twice.ts");
+    expect(code).toBe(1);
+    expect(complained).toContain("troupe: the first mistake\n  at test/fixtures/ends-twice.ts:3:7");
   });
 
   it("is refused actors of its own before the hosts have joined", async () => {

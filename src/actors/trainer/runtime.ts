@@ -25,7 +25,7 @@ import {
 import type { Head } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
 import type { FrozenState, LiveModel, LiveRun, OpenedRun } from "./live/live-model.ts";
-import { type OpenOptions, settingsOfModel } from "./live/open-options.ts";
+import { type OpenOptions, optionsOfCopy, settingsOfModel } from "./live/open-options.ts";
 import { optionError } from "./option-error.ts";
 import type { KindFor, openOwnActors, tellEvents } from "./own-actors.ts";
 import { jobUrlOf } from "./plan/job-url.ts";
@@ -267,11 +267,11 @@ export class Runtime implements AsyncDisposable {
     const events = <K extends EventKind>(selected: EventStreamOptions<K>) =>
       this.#hub.events(selected, ({ model }) => model === name);
     const checkCopy: LiveRun["checkCopy"] = (layout) =>
-      this.#settingsOfCopy({ ...options, ...layout, resume: undefined }, {});
+      this.#settingsOfCopy({ ...optionsOfCopy(options, layout), resume: undefined }, {});
     const onOpen = (run: OpenedRun) => {
       const openCopy: LiveRun["openCopy"] = (step, state, layout) => {
         const calls = new CallLog(step);
-        const over = this.#serveCopy({ ...options, ...layout }, url, run, calls, state);
+        const over = this.#serveCopy(optionsOfCopy(options, layout), url, run, calls, state);
         endWith(over, calls);
         const model = new LiveModel<never>({ ...run, calls, over, events, openCopy, checkCopy });
         return { model, take: (weights) => calls.add("take", { weights }) };

@@ -57,12 +57,17 @@ export async function main(args: readonly string[]): Promise<number> {
     return exitCodes.done;
   } catch (error) {
     const debug = printsFullErrors(program) || args.includes("--debug");
-    if (!(error instanceof CommanderError)) return report(error, debug);
+    if (!(error instanceof CommanderError)) return report(firstOf(error), debug);
     if (error.exitCode === 0) return exitCodes.done;
     // A command without its subcommand has shown its help.
     if (error.code === "commander.help") return exitCodes.usage;
     return report(misunderstood(program, args, error), debug);
   }
+}
+
+/** The error that came first: `await using` of a script wraps it where disposing throws too. */
+function firstOf(error: unknown): unknown {
+  return error instanceof SuppressedError ? firstOf(error.suppressed) : error;
 }
 
 function report(error: unknown, debug: boolean): number {

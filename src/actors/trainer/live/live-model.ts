@@ -273,7 +273,7 @@ export class LiveModel<J = Job> implements ReadModel<J> {
   /**
    * A model that stays as this one is after the steps called so far. Until the next step or load it shares this model's ranks and
    * memory; then it becomes a copy on ranks of its own. It ends with this model, unless it is closed before.
-   * @param layout - of its own ranks. Default: this model's
+   * @param layout - of its own ranks. Default: this model's; with fewer ranks the first ones of its hosts
    * @throws {TroupeError} `OPTION`
    */
   async frozenCopy(layout: CopyLayout = {}): Promise<FrozenModel<J>> {

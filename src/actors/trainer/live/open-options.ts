@@ -27,6 +27,11 @@ export interface OpenOptions
   readonly resume?: RuntimeOptions["resume"];
 }
 
+/** The options of a model's copy: its layout's, else the model's; with fewer ranks the first ones of its hosts. */
+export function optionsOfCopy(model: OpenOptions, layout: OpenOptions): OpenOptions {
+  return { ...model, hosts: model.hosts?.slice(0, layout.ranks), ...layout };
+}
+
 /** Steps between copies in memory of a live model that saves nothing else: its calls are kept since the last. */
 const COPY_EVERY_STEPS = 64;
 

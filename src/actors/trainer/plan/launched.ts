@@ -49,7 +49,7 @@ export function launchedOptions(
   }
   if (ranks < leastRanks) {
     const hint = "ranks are counted over all hosts; leave it out for one a process that was started";
-    throw optionError("ranks", `at least ${numHosts} in ${started}`, ranks, hint);
+    throw optionError("ranks", `at least ${leastRanks} in ${started}`, ranks, hint);
   }
   if (offload?.parameters !== undefined) {
     const hint = "each host has the gathered parameters in memory of its own";
