@@ -132,7 +132,7 @@ it("reports rewards, lengths, staleness and texts in the words of an event, at t
       ...{ meanReward: 0.25, meanTokens: 2, texts: [{ prompt: "", text: "1 2", reward: 0.25 }] },
     },
   ]);
-  expect(() => policy.report({ round: 2, texts: [[1]], rewards: [] })).toThrow(
-    "[report] expected 1 rewards, one for each text, got 0",
-  );
+  const unrewarded = { round: 2, texts: [[1]] } as unknown as Parameters<typeof policy.report>[0];
+  for (const few of [{ ...unrewarded, rewards: [] }, unrewarded])
+    expect(() => policy.report(few)).toThrow("[report] expected 1 rewards, one for each text, got 0");
 });
