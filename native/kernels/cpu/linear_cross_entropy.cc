@@ -26,6 +26,9 @@ namespace {
 
 constexpr int64_t kMaxLogitsBytes = int64_t{64} << 20;
 
+// Rows of a product of bfloat16 whose first factor is transposed: libtorch takes 1.25 times as long for 50,257 rows in one.
+constexpr int64_t kWeightRows = 4096;
+
 // `to` may be one of the others.
 template <class To, class One, class Other>
 struct AddNumbers {
@@ -61,8 +64,13 @@ int64_t rows_per_chunk(const at::Tensor& hidden, const at::Tensor& weight) {
 
 // The tile products gain by so many columns; others are libtorch's.
 void multiply_into(at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
-  if (multiplies_tiles(a, b)) multiply_tiles(a, b, out);
-  else at::mm_out(out, a, b);
+  if (multiplies_tiles(a, b)) return multiply_tiles(a, b, out);
+  if (a.scalar_type() != at::kBFloat16 || a.stride(0) != 1) return void(at::mm_out(out, a, b));
+  for (int64_t first = 0; first < a.size(0); first += kWeightRows) {
+    const int64_t rows = std::min(kWeightRows, a.size(0) - first);
+    at::Tensor part = out.narrow(0, first, rows);
+    at::mm_out(part, a.narrow(0, first, rows), b);
+  }
 }
 
 // dW += dlogits^T hidden. Several chunks add up in float32, since bfloat16 would lose the small ones: in a tensor of its own if there are
