@@ -49,7 +49,7 @@ describe("Parquet", () => {
     rmSync(join(folder, "train-00000-of-00001.parquet"));
     const first = write("train-00000-of-00002.parquet", 4, "SNAPPY");
     await expect(sequenceClassification.read(folder)).rejects.toThrow(
-      `expected all 2 shards of train beside ${first}, got 1 (name the folder that has them)`,
+      `expected all 2 shards of train beside ${first}, got train-00000-of-00002.parquet (name the folder that has them)`,
     );
     write("train-00001-of-00002.parquet", 2, "SNAPPY");
     const sharded = await sequenceClassification.read(folder);

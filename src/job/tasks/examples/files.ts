@@ -1,5 +1,5 @@
 import { readdir, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, extname, join } from "node:path";
 import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
 import { type Awaitable, type JsonRecord, readRecords } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
@@ -11,7 +11,7 @@ type SplitFiles = { readonly train: readonly string[] } & Readonly<Record<string
 const splits = { train: /train/i, validation: /(dev|valid)/i, test: /test/i } as const;
 
 /** The name of a shard, such as `train-00000-of-00003.parquet`, as Hugging Face's hub has them. */
-const shard = /^(.*)-\d+-of-(\d+)\b/;
+const shardName = /^(.*)-(\d+)-of-(\d+)\b/;
 
 /**
  * Assigns files below `path`, or `path` itself, to splits by their names: "train", "dev" or "valid", and "test". Without a "train"
@@ -39,17 +39,23 @@ async function splitFiles(path: string, ending: RegExp): Promise<SplitFiles> {
 
 /** @returns a file, with the others of its split if it is one of several shards */
 function shardsOf(file: string, files: readonly string[]): readonly string[] {
-  const [, stem, count] = shard.exec(basename(file)) ?? [];
-  if (count === undefined) return [file];
-  const all = files.filter((other) => {
-    const [, ofStem, ofCount] = shard.exec(basename(other)) ?? [];
-    return ofStem === stem && ofCount === count;
-  });
-  if (all.length === Number(count)) return all;
+  const partsOf = (of: string) => {
+    const [, stem = "", index, count] = shardName.exec(basename(of)) ?? [];
+    return { stem, index: Number(index), count: Number(count), ending: extname(of) };
+  };
+  const { stem, count, ending } = partsOf(file);
+  if (Number.isNaN(count)) return [file];
+  const all = files
+    .filter((other) => {
+      const of = partsOf(other);
+      return of.stem === stem && of.count === count && of.ending === ending;
+    })
+    .toSorted((a, b) => partsOf(a).index - partsOf(b).index);
+  if (all.length === count && all.every((each, at) => partsOf(each).index === at)) return all;
   throw new TroupeError("DATA_MISSING", {
     where: "tasks",
-    expected: `all ${Number(count)} shards of ${stem} beside ${file}`,
-    got: `${all.length}`,
+    expected: `all ${count} shards of ${stem} beside ${file}`,
+    got: all.map((each) => basename(each)).join(", "),
     hint: "name the folder that has them",
     fields: { path: file },
   });
