@@ -52,15 +52,10 @@ Napi::Value BindThread(const Napi::CallbackInfo& info) { return info.Env().Undef
 
 #endif
 
-// nativeInfo(): { torch, cxxAbi, gloo, cuda, capability, numThreads }
+// nativeInfo(): { torch, gloo, cuda, capability, numThreads }
 Napi::Value NativeInfo(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(info.Env());
   result.Set("torch", TORCH_VERSION);
-#if defined(_GLIBCXX_USE_CXX11_ABI) && _GLIBCXX_USE_CXX11_ABI
-  result.Set("cxxAbi", "cxx11");
-#else
-  result.Set("cxxAbi", "pre-cxx11");
-#endif
   result.Set("gloo", comm::gloo_built());
   result.Set("cuda", has_device_kind("cuda"));
   result.Set("capability", isa_name());

@@ -281,7 +281,6 @@ export interface Native {
 export interface NativeInfo {
   /** libtorch's version, such as "2.13.0". */
   readonly torch: string;
-  readonly cxxAbi: "cxx11" | "pre-cxx11";
   /** Whether Gloo is built in. */
   readonly gloo: boolean;
   /** Whether Troupe's CUDA kernels are built in, even if there is no GPU. */
