@@ -29,6 +29,8 @@ export class MlflowServer {
   readonly authorizations = new Set<string | undefined>();
   /** Answers that are to be lost after their request was done. */
   numLost = 0;
+  /** Statuses of the next answers, whose requests are not done: those of a busy server. */
+  busy: number[] = [];
   #server: Server | undefined;
   #port = 0;
 
@@ -55,6 +57,11 @@ export class MlflowServer {
     const url = new URL(request.url ?? "", this.url);
     this.authorizations.add(request.headers.authorization);
     const [, place] = /^\/api\/2.0\/mlflow-artifacts\/artifacts\/(.*)$/.exec(url.pathname) ?? [];
+    const status = this.busy.shift();
+    if (status !== undefined) {
+      response.writeHead(status).end();
+      return;
+    }
     let answer: object | undefined = {};
     if (place !== undefined) this.files.set(decodeURIComponent(place), body);
     else {
@@ -66,7 +73,8 @@ export class MlflowServer {
       response.destroy();
       return;
     }
-    response.writeHead(answer === undefined ? 404 : 200, { "content-type": "application/json" });
+    const refused = answer !== undefined && "error_code" in answer ? 400 : 200;
+    response.writeHead(answer === undefined ? 404 : refused, { "content-type": "application/json" });
     response.end(JSON.stringify(answer ?? { error_code: "RESOURCE_DOES_NOT_EXIST" }));
   }
 
@@ -106,6 +114,7 @@ export class MlflowServer {
         run?.tags.set(asked.key, asked.value);
         return run && {};
       case "runs/log-batch":
+        if (isTooMuch(asked)) return { error_code: "INVALID_PARAMETER_VALUE" };
         for (const { key, value } of asked.params ?? []) run?.params.set(key, value);
         run?.metrics.push(...(asked.metrics ?? []));
         return run && {};
@@ -115,4 +124,15 @@ export class MlflowServer {
         return undefined;
     }
   }
+}
+
+/** Whether a batch is larger than the REST interface allows: 1,000 metrics, 100 params, 100 tags, and 1,000 of all together. */
+function isTooMuch({
+  metrics = [],
+  params = [],
+  tags = [],
+}: Record<string, readonly { value: unknown }[]>): boolean {
+  const isLong = params.some(({ value }) => `${value}`.length > 6000);
+  const numItems = metrics.length + params.length + tags.length;
+  return isLong || numItems > 1000 || params.length > 100 || tags.length > 100;
 }

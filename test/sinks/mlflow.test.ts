@@ -57,7 +57,7 @@ describe("the MLflow sink", () => {
     expect(readFileSync(join(folder, "mlflow.jsonl"), "utf8")).not.toContain("secret");
   });
 
-  it("gives a server that was down, and one whose answers are lost, every figure once", async () => {
+  it("gives a server that was down, is busy, and loses answers, every figure once", async () => {
     const server = await openServer();
     const told: TroupeEventBody[] = [];
     const sink = mlflowSink({ url: server.url, environment: { MLFLOW_TRACKING_PASSWORD: "secret" } });
@@ -79,9 +79,11 @@ describe("the MLflow sink", () => {
       sink.write(step(number));
       await sleep(50);
     }
+    server.busy = [503, 429, 500];
     await server.open();
     server.numLost = 2;
     await until(40);
+    expect(server.busy).toEqual([]);
     sink.write(step(41));
     sink.write(stamped("run.finished", { steps: 41 }));
     await sink.close();
