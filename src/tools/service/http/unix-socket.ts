@@ -7,6 +7,8 @@ import { dirname, join } from "node:path";
 const MAX_PATH_BYTES = 107;
 /** Prefix of the temporary folder in which the socket is created. */
 const HIDDEN = ".s";
+/** Number of letters that mkdtemp adds to the prefix. */
+const NUM_RANDOM = 6;
 
 /**
  * Listens on a Unix socket that only this user can open. Replaces the socket of a server that was killed.
@@ -19,7 +21,7 @@ export async function listenOnSocket(
   path: string,
   refused: (got: string) => Error,
 ): Promise<void> {
-  const hiddenPath = join(dirname(path), `${HIDDEN}XXXXXX`, "s");
+  const hiddenPath = join(dirname(path), HIDDEN.padEnd(HIDDEN.length + NUM_RANDOM, "-"), "s");
   const longest = Math.max(Buffer.byteLength(path), Buffer.byteLength(hiddenPath));
   if (longest > MAX_PATH_BYTES)
     throw refused(`a path of ${longest} bytes, where the system allows ${MAX_PATH_BYTES}`);
