@@ -49,8 +49,11 @@ describe("Parquet", () => {
     rmSync(join(folder, "train-00000-of-00001.parquet"));
     const first = write("train-00000-of-00002.parquet", 4, "SNAPPY");
     await expect(sequenceClassification.read(folder)).rejects.toThrow(
-      `expected all 2 shards of train beside ${first}, got train-00000-of-00002.parquet (name the folder that has them)`,
+      `expected all 2 shards of train beside ${first}, got the first 1 (name the folder that has them)`,
     );
+    const twice = write("train-0-of-00002.parquet", 2, "SNAPPY");
+    await expect(sequenceClassification.read(folder)).rejects.toThrow("in place of number 1");
+    rmSync(twice);
     write("train-00001-of-00002.parquet", 2, "SNAPPY");
     const sharded = await sequenceClassification.read(folder);
     expect(sharded.train.map(({ text }) => text.slice(-1))).toEqual(["0", "1", "2", "3", "0", "1"]);

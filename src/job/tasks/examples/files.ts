@@ -51,11 +51,13 @@ function shardsOf(file: string, files: readonly string[]): readonly string[] {
       return of.stem === stem && of.count === count && of.ending === ending;
     })
     .toSorted((a, b) => partsOf(a).index - partsOf(b).index);
-  if (all.length === count && all.every((each, at) => partsOf(each).index === at)) return all;
+  const wrong = all.findIndex((each, at) => partsOf(each).index !== at);
+  if (all.length === count && wrong < 0) return all;
   throw new TroupeError("DATA_MISSING", {
     where: "tasks",
     expected: `all ${count} shards of ${stem} beside ${file}`,
-    got: all.map((each) => basename(each)).join(", "),
+    got:
+      wrong < 0 ? `the first ${all.length}` : `${basename(all[wrong] as string)} in place of number ${wrong}`,
     hint: "name the folder that has them",
     fields: { path: file },
   });
