@@ -243,9 +243,12 @@ describe("the MLflow sink", () => {
     "gives MLflow's own server every figure once, which is down for a minute",
     async () => {
       const folder = join(scratch, "real");
-      mkdirSync(folder);
+      const checkpoint = join(folder, "step-000030");
+      mkdirSync(checkpoint, { recursive: true });
+      writeFileSync(join(checkpoint, "model.safetensors"), "weights");
       const port = 5_000 + (process.pid % 1_000);
       const url = `http://127.0.0.1:${port}`;
+      const ask = async (path: string) => (await fetch(`${url}/api/2.0/mlflow/${path}`)).json();
       const serve = async () => {
         const store = [
           "--backend-store-uri",
@@ -256,31 +259,55 @@ describe("the MLflow sink", () => {
         const args = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", `${port}`, ...store];
         const child = spawn(python as string, args, { stdio: "ignore", detached: true });
         await vi.waitFor(async () => expect((await fetch(`${url}/health`)).ok).toBe(true), 120_000);
-        return () => process.kill(-(child.pid as number));
+        return () => process.kill(-(child.pid as number), "SIGKILL");
       };
       let stop = await serve();
       onTestFinished(() => {
         stop();
       });
-      const sink = mlflowSink({ url, folder, environment: {} });
-      sink.write(stamped("run.started"));
+      const options = { url, folder, checkpoints: true, environment: {} };
       const first = step(1);
+      const at = (number: number) => ({ ...step(number), timeMs: first.timeMs + number });
+      const sink = mlflowSink(options);
+      sink.write(stamped("run.started"));
       sink.write(first);
-      await sleep(5_000);
-      stop();
+      const journal = () => readFileSync(join(folder, "mlflow.jsonl"), "utf8");
+      await vi.waitFor(() => expect(journal()).toContain('"run":'), 60_000);
       for (let number = 2; number <= 60; number++) {
-        sink.write({ ...step(number), timeMs: first.timeMs + number });
+        if (number === 5) stop(); // while requests are under way
+        sink.write(at(number));
+        if (number === 30) sink.write(stamped("checkpoint.saved", { step: 30, path: checkpoint }));
         await sleep(1_000);
       }
       stop = await serve();
-      sink.write(stamped("run.finished"));
+      sink.write(stamped("run.failed"));
       await sink.close();
-      const [, run] = /"run":"(\w+)"/.exec(readFileSync(join(folder, "mlflow.jsonl"), "utf8")) ?? [];
-      const history = `${url}/api/2.0/mlflow/metrics/get-history?run_id=${run}&metric_key=${encodeURIComponent("loss/train")}`;
-      const { metrics } = (await (await fetch(history)).json()) as { metrics: { step: number }[] };
-      expect(metrics.map((metric) => Number(metric.step)).toSorted((a, b) => a - b)).toEqual(
-        Array.from({ length: 60 }, (_, index) => index + 1),
+      const resumed = mlflowSink(options);
+      resumed.write(stamped("run.started", { firstStep: 58 }));
+      for (let number = 59; number <= 70; number++) resumed.write(at(number));
+      resumed.write(stamped("run.finished"));
+      await resumed.close();
+
+      const [, id] = /"run":"(\w+)"/.exec(journal()) ?? [];
+      const curve = encodeURIComponent("loss/train");
+      const history = await ask(`metrics/get-history?run_id=${id}&metric_key=${curve}&max_results=1000`);
+      const { metrics } = history as { metrics: { step: number; value: number }[] };
+      const steps = metrics.map(({ step, value }) => [Number(step), value]);
+      expect(steps.toSorted((one, other) => (one[0] as number) - (other[0] as number))).toEqual(
+        Array.from({ length: 70 }, (_, index) => [index + 1, 4 / (index + 1)]),
       );
+      const { run } = (await ask(`runs/get?run_id=${id}`)) as {
+        run: { info: { status: string }; data: { params: { key: string; value: string }[] } };
+      };
+      expect(run.info.status).toBe("FINISHED");
+      expect(run.data.params).toContainEqual({
+        key: "numRanks",
+        value: `${samples["run.started"].numRanks}`,
+      });
+      const { files } = (await ask(`artifacts/list?run_id=${id}&path=checkpoints/step-000030`)) as {
+        files: { path: string; file_size: number }[];
+      };
+      expect(files).toMatchObject([{ path: "checkpoints/step-000030/model.safetensors" }]);
     },
     400_000,
   );

@@ -27,6 +27,8 @@ export interface MlflowOptions {
 /** The most parameters of a request that MLflow takes. */
 const MOST_PARAMS = 100;
 const MOST_VALUE = 500;
+/** The values of a metric that are asked for at once. Some servers give none where no number is named. */
+const MOST_HISTORY = 10_000;
 const FLUSH_MS = 1_000;
 /** How long the end of a run waits for a server. */
 const PATIENCE_MS = 60_000;
@@ -49,6 +51,12 @@ type Figure = readonly [key: string, value: number];
 interface TrackedRun {
   id?: string | undefined;
   artifacts?: string;
+}
+
+/** A page of a metric's values. */
+interface History {
+  readonly metrics?: readonly Metric[];
+  readonly next_page_token?: string;
 }
 
 class MlflowSink implements EventSink {
@@ -173,14 +181,25 @@ class MlflowSink implements EventSink {
   }
 
   async #hasLogged(run: string, { key, step, timestamp }: Metric): Promise<boolean> {
-    const answer = await this.#client
-      .get("metrics/get-history", { run_id: run, metric_key: key })
-      .catch((error) => {
-        if (error instanceof RequestRefused) return {}; // no such metric yet
-        throw error;
-      });
-    const { metrics = [] } = answer as { readonly metrics?: readonly Metric[] };
-    return metrics.some((each) => Number(each.step ?? 0) === step && Number(each.timestamp) === timestamp);
+    let page = "";
+    do {
+      const answer = await this.#client
+        .get("metrics/get-history", {
+          run_id: run,
+          metric_key: key,
+          max_results: `${MOST_HISTORY}`,
+          ...(page !== "" && { page_token: page }),
+        })
+        .catch((error) => {
+          if (error instanceof RequestRefused) return {}; // no such metric yet
+          throw error;
+        });
+      const { metrics = [], next_page_token: next = "" } = answer as History;
+      if (metrics.some((each) => Number(each.step ?? 0) === step && Number(each.timestamp) === timestamp))
+        return true;
+      page = next;
+    } while (page !== "");
+    return false;
   }
 
   #begin(event: EventOf<"run.started">): void {
