@@ -4,8 +4,9 @@ import { type IdxArray, openIdx, type PictureSize, resizePixels } from "../../li
 import { accuracy, topAccuracy } from "../../library/metrics/index.ts";
 import { defineTask, taskDataset } from "./define-task.ts";
 import { example } from "./examples/example.ts";
-import { eachSplit, filesAt } from "./examples/files.ts";
+import { eachSplit } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
+import { filesAt } from "./examples/splits.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { Fields, TaskDefinition } from "./task.ts";
 

@@ -3,7 +3,8 @@ import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import { type JsonRecord, readWav } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
-import { eachSplit, filesAt, readExamples } from "./files.ts";
+import { eachSplit, readExamples } from "./files.ts";
+import { filesAt } from "./splits.ts";
 
 const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
 
