@@ -11,9 +11,9 @@ export {
   rowGroups,
 } from "./parquet-bounds.ts";
 export { decodePicture } from "./picture.ts";
-export { type Picture, readPng } from "./png.ts";
+export { decodePng, type Picture, readPng } from "./png.ts";
 export { type Preference, type PreferenceMessage, preferenceOf } from "./preference.ts";
 export { readRecords, readTable, type TableRow } from "./records.ts";
 export { exampleError, unreadable } from "./refusal.ts";
-export { decodeSound } from "./sound.ts";
+export { decodeSound, soundLength } from "./sound.ts";
 export { type Recording, readWav } from "./wav.ts";
