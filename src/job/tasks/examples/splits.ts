@@ -35,7 +35,27 @@ interface Shard {
  * @throws {TroupeError} `DATA_MISSING` if no file matches, or shards are missing; `DATA_SPLIT` for files that are not shards of one split
  */
 export async function splitFiles(path: string, ending: RegExp): Promise<SplitFiles> {
-  const named = Object.groupBy(await filesBelow(path, ending), (file) => splitOf(relative(path, file)));
+  return assigned(await filesBelow(path, ending), path, ending);
+}
+
+/**
+ * Assigns files as {@link splitFiles} does; without such files, the folders of `path` by their names, such as `train` and `test`, or
+ * `path` itself if none is called `train`.
+ * @throws {TroupeError} as {@link splitFiles}
+ */
+export async function splitFilesOrFolders(path: string, ending: RegExp): Promise<SplitFiles> {
+  if ((await filesBelow(path, ending)).length > 0) return splitFiles(path, ending);
+  const isFolder = async (each: string) => (await stat(each)).isDirectory();
+  const entries = await filesAt(path);
+  const folders = (await Promise.all(entries.map(isFolder))).flatMap((is, at) =>
+    is ? [entries[at] ?? ""] : [],
+  );
+  if (!folders.some((folder) => splitOf(basename(folder)) === "train")) return { train: [path] };
+  return assigned(folders, path, /$/);
+}
+
+function assigned(files: readonly string[], path: string, ending: RegExp): SplitFiles {
+  const named = Object.groupBy(files, (file) => splitOf(relative(path, file)));
   const order = [...Object.keys(splits), "others"].filter((split) => named[split] !== undefined);
   const [trained, held, last] = order;
   if (trained === undefined) throw missing(path, `a file that ends in ${ending.source}`);
@@ -117,7 +137,7 @@ function inOrder(
 /** Reads a name as a shard's: `train-00000-of-00003.parquet`, as on Hugging Face's hub, or `train-0.jsonl`. */
 function shardOf(file: string, ending: RegExp): Shard {
   const [end = ""] = ending.exec(file) ?? [];
-  const name = basename(file).slice(0, -end.length);
+  const name = basename(file).slice(0, basename(file).length - end.length);
   const [, stem = name, index, count] =
     /^(.*)[-.](\d+)-of-(\d+)\b/.exec(name) ?? /^(.*?)[-_.]?(\d+)$/.exec(name) ?? [];
   const form = count ?? (index === undefined ? "" : name.slice(stem.length, -index.length));
