@@ -11,9 +11,9 @@ export const example = exampleError;
 
 /** @returns the text under the first of `names` that a record has. @throws {TroupeError} `DATA_EXAMPLE` */
 export function textIn(record: JsonRecord, names: readonly string[], place: string): string {
-  const found = names.map((name) => record[name]).find((value) => value !== undefined);
+  const found = names.map((name) => record[name]).find((value) => value !== undefined && value !== null);
   if (typeof found === "string") return found;
-  throw exampleError(place, `a text under ${names.join(" or ")}`, typeof found);
+  throw exampleError(place, `a text under ${names.join(" or ")}`, kindOf(found));
 }
 
 /** Applies `map` to every split. */
@@ -43,10 +43,12 @@ export function inOrderOf<T>(
 
 /** @returns the first label of a record: a name, or a number. @throws {TroupeError} `DATA_EXAMPLE` */
 export function labelIn(record: JsonRecord, place: string): string | number {
-  const label = LABELS.map((name) => record[name]).find((value) => value !== undefined);
+  const label = LABELS.map((name) => record[name]).find((value) => value !== undefined && value !== null);
   if (typeof label === "string" || typeof label === "number") return label;
-  throw exampleError(place, `a label under ${LABELS.join(" or ")}`, typeof label);
+  throw exampleError(place, `a label under ${LABELS.join(" or ")}`, kindOf(label));
 }
+
+const kindOf = (value: unknown) => (value === undefined ? "none" : typeof value);
 
 /** Names of labels; `folder` and `cls` are those of folders and tars. */
 const LABELS = ["label", "labels", "folder", "cls"];
