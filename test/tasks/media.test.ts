@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import * as arrow from "apache-arrow";
@@ -8,6 +9,7 @@ import { parquetWriteFile } from "hyparquet-writer";
 import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Tensor } from "../../src/compute/tensor/index.ts";
+import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import { pictureIn } from "../../src/job/tasks/examples/pictures.ts";
 import { type AnyTask, taskNamed } from "../../src/job/tasks/index.ts";
 import {
@@ -284,6 +286,50 @@ describe("pictures in several shards", () => {
     collect();
     expect(kept.deref()).toBeUndefined();
     expect((await stored.read()).colours[0]).toBe(40);
+  });
+});
+
+describe("a run that learns pictures in several shards", () => {
+  const job = fileURLToPath(new URL("../../src/job/rapidformer/jobs/finetune.ts", import.meta.url));
+  const train = async (data: string, options: RuntimeOptions) => {
+    const model = write(mkdtempSync(join(root, "model-")), {
+      "config.json": JSON.stringify({
+        ...vit,
+        ...{ patch_size: 2, num_channels: 3, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2 },
+        ...{ intermediate_size: 16, hidden_dropout_prob: 0.1 },
+      }),
+    });
+    const losses: number[] = [];
+    await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
+    runtime.on("step.finished", ({ step, lossNats }) => {
+      losses[step - 1] = lossNats;
+    });
+    await runtime.run(job, {
+      ...{ task: "image_classification", dataPath: data, pretrainedModelNameOrPath: model, fresh: true },
+      ...{ globalBatchSize: 4, lr: 1e-2, trainIters: 6 },
+    });
+    return losses;
+  };
+
+  it("goes on from a checkpoint on other ranks with the samples that were to come", async () => {
+    const folder = mkdtempSync(join(root, "pictures-"));
+    layouts["Parquet, as the hub has it"]?.(folder);
+    const dir = join(root, "checkpoints");
+    const undisturbed = await train(folder, { ranks: 2, checkpoint: { dir, everySteps: 3 } });
+    const resume = join(dir, "step-000003");
+    const resumed = await train(folder, { ranks: 1, accumulation: 2, resume });
+    expect(resumed.slice(3)).toEqual(undisturbed.slice(3));
+    expect(Object.keys(resumed)).toEqual(["3", "4", "5"]);
+    // A third shard, which the data had not when the run began.
+    const more = mkdtempSync(join(root, "pictures-"));
+    for (const shard of [0, 1, 2])
+      parquetOf(
+        join(more, `data/train-0000${shard}-of-00003.parquet`),
+        columnsOf([2 * shard, 2 * shard + 1, 0]),
+      );
+    await expect(train(more, { ranks: 1, accumulation: 2, resume })).rejects.toThrow(
+      "data.trainSamples was 6, is 9",
+    );
   });
 });
 
