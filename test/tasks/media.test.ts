@@ -215,7 +215,8 @@ describe("pictures in several shards", () => {
     const folder = mkdtempSync(join(root, "pictures-"));
     layouts["Parquet, as the hub has it"]?.(folder);
     const dataset = task.dataset(await task.read(folder), options) as Dataset<Batch>;
-    const records = await openRecords(join(folder, "data/train-*.parquet"));
+    const records = await openRecords(join(folder, "data/train-*.parquet"), { columns: "image=image.bytes" });
+    expect(await records.at(5)).toEqual({ image: new Uint8Array(pngOf(5)) });
     const order = { seed: options.seed, isShuffled: true };
     const positions = Array.from({ length: 2 * NUM_PICTURES }, (_, position) => position);
     const expected = positions.map((position) => records.indexAt(position, order));

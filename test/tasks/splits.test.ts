@@ -59,6 +59,26 @@ describe("the files of a split", () => {
     });
   });
 
+  it("may be JSON: a list or lines, of the split's name alone or named themselves", async () => {
+    const folder = folderOf(["train-0.json", "train-1.json", "train_config.json", "dataset_info.json"]);
+    const texts = [{ text: "first" }, { text: "second" }];
+    writeFileSync(join(folder, "train-1.json"), JSON.stringify(texts, undefined, 2));
+    const { train, validation } = await causalLm.read(folder);
+    expect([...train, ...(validation ?? [])]).toEqual([
+      "train-0.json 0",
+      "train-0.json 1",
+      "first",
+      "second",
+    ]);
+    const alone = join(folder, "alpaca_data.json");
+    writeFileSync(alone, JSON.stringify([...texts, { text: "third" }, 4]));
+    await expect(causalLm.read(alone)).rejects.toThrow(
+      `expected a JSON object at ${alone}, example 4, got 4`,
+    );
+    writeFileSync(alone, JSON.stringify(texts));
+    expect((await causalLm.read(alone)).train).toEqual(["first"]);
+  });
+
   it("are one where a name only ends in a number, and hidden ones are none", async () => {
     const names = ["train-2024.jsonl", "dev-v1.1.jsonl"];
     const { train, validation } = await splitsOf([...names, "._train-2024.jsonl"]);

@@ -15,7 +15,7 @@ export async function eachSplit<T, E>(
 
 /** Ends of the names of files of records, and of others. @param others - without the dot */
 export function recordFiles(...others: readonly string[]): RegExp {
-  return new RegExp(`\\.(${["jsonl(\\.gz|\\.zst)?", "parquet", "arrow", ...others].join("|")})$`);
+  return new RegExp(`\\.(${["jsonl(\\.gz|\\.zst)?", "json", "parquet", "arrow", ...others].join("|")})$`);
 }
 
 /** Reads all records of a file. @throws {TroupeError} `DATA_EXAMPLE` naming the place of a bad one; others as `openRecords` */

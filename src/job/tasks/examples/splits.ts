@@ -11,6 +11,9 @@ const splits = { train: /train/i, validation: /(dev|valid)/i, test: /test/i } as
 /** Files beside data that are none: hidden ones, and what `datasets` computes from a dataset that it has saved. */
 const leftOut = /^(\.|cache-.*\.arrow$)/;
 
+/** A `.json` of records has the name of a split; another may describe anything. */
+const jsonSplit = /^(train|dev|valid|validation|test)([-_.]?\d+(-of-\d+)?)?\.json$/i;
+
 /** Files of a split that a refusal names. */
 const MOST_NAMED = 4;
 
@@ -88,10 +91,12 @@ function splitOf(path: string): string {
 
 async function filesBelow(path: string, ending: RegExp): Promise<string[]> {
   const files = await filesAt(path);
-  const here = files.filter((file) => ending.test(file));
-  if (here.length > 0 || files[0] === path) return here;
-  const below = await Promise.all(files.map(filesAt));
-  return below.flat().filter((file) => ending.test(file));
+  if (files[0] === path) return files.filter((file) => ending.test(file));
+  const areData = (file: string) =>
+    ending.test(file) && (!file.endsWith(".json") || jsonSplit.test(basename(file)));
+  const here = files.filter(areData);
+  if (here.length > 0) return here;
+  return (await Promise.all(files.map(filesAt))).flat().filter(areData);
 }
 
 /** Sorts the files of a split by their numbers. @throws {TroupeError} `DATA_MISSING`, `DATA_SPLIT` */
