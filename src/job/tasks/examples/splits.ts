@@ -1,6 +1,8 @@
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { TroupeError, whichPathWasMeant } from "../../../errors/index.ts";
+import { fileStatus } from "../../../errors/untrusted/index.ts";
+import { unreadable } from "../../../library/data/index.ts";
 
 /** Paths of files by split, those of several shards in order. */
 export type SplitFiles = { readonly train: readonly string[] } & Readonly<Record<string, readonly string[]>>;
@@ -47,14 +49,12 @@ export async function splitFiles(path: string, ending: RegExp): Promise<SplitFil
  * @throws {TroupeError} as {@link splitFiles}
  */
 export async function splitFilesOrFolders(path: string, ending: RegExp): Promise<SplitFiles> {
-  if ((await filesBelow(path, ending)).length > 0) return splitFiles(path, ending);
-  const isFolder = async (each: string) => (await stat(each)).isDirectory();
+  const files = await filesBelow(path, ending);
+  if (files.length > 0) return assigned(files, path, ending);
   const entries = await filesAt(path);
-  const folders = (await Promise.all(entries.map(isFolder))).flatMap((is, at) =>
-    is ? [entries[at] ?? ""] : [],
-  );
-  if (!folders.some((folder) => splitOf(basename(folder)) === "train")) return { train: [path] };
-  return assigned(folders, path, /$/);
+  const folders = entries.filter((entry) => fileStatus(entry)?.isDirectory());
+  const isSplit = folders.some((folder) => splitOf(basename(folder)) === "train");
+  return isSplit ? assigned(folders, path, /$/) : { train: [path] };
 }
 
 function assigned(files: readonly string[], path: string, ending: RegExp): SplitFiles {
@@ -69,13 +69,15 @@ function assigned(files: readonly string[], path: string, ending: RegExp): Split
   return last === "test" ? { train, validation, test: shardsOf(last, "test") } : { train, validation };
 }
 
-/** @returns sorted paths of the files in a folder, or the path of a single file. @throws {TroupeError} `DATA_MISSING` */
+/** @returns sorted paths of the files in a folder, or the path of a single file. @throws {TroupeError} `DATA_MISSING`, `DATA_UNREADABLE` */
 export async function filesAt(path: string): Promise<string[]> {
   const found = await stat(path).catch((cause: unknown) => {
     throw missing(path, "a file or a folder", cause);
   });
   if (!found.isDirectory()) return [path];
-  const names = await readdir(path);
+  const names = await readdir(path).catch((cause: unknown) => {
+    throw unreadable(path, cause);
+  });
   return names
     .filter((name) => !leftOut.test(name))
     .toSorted()
