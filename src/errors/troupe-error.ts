@@ -75,7 +75,7 @@ export const errorTable = {
   DATA_OPTION: "an option of a dataset is invalid",
   DATA_PACKAGE: "a package that reads this kind of data is not installed",
   DATA_PENDING: "data or a batch never arrives because a promise does not settle or a loop does not end",
-  DATA_SPLIT: "the dataset does not have this split, or the split is empty",
+  DATA_SPLIT: "the dataset does not have this split, the split is empty, or its files do not belong together",
   DATA_TOO_LARGE: "a text is too large for the chosen tokenizer",
   DATA_TOO_SHORT: "a text has fewer tokens than one window needs",
   DATA_UNREADABLE: "a file of data cannot be read, or a text is not UTF-8",

@@ -55,6 +55,9 @@ describe("a hub", () => {
           "cola/train.jsonl": "{}\n",
         },
       },
+      "datasets/acme/pictures": {
+        files: { "data/train-000000.tar": "a", "data/train-000001.tar": "b", "data/viewer.py": "c" },
+      },
     }).listen();
   });
   afterEach(async () => {
@@ -220,6 +223,9 @@ describe("a hub", () => {
     expect(sent(/cola/)).toEqual([]);
     await expect(findPart("sst2")).rejects.toThrow("got none of that part (its parts: mrpc, cola)");
     expect(readdirSync(await findPart("cola"))).toEqual(["train.jsonl"]);
+    const options = { folder: home, environment: environment(), firstDelayMs: 1 };
+    const shards = await findData("acme/pictures", "", options);
+    expect(readdirSync(shards).toSorted()).toEqual(["train-000000.tar", "train-000001.tar"]);
   });
 
   // Python's own library, where it is at hand: TROUPE_PYTHON names an interpreter that has it.

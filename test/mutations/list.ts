@@ -1525,6 +1525,20 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
+    name: "shards are read in the order of their names",
+    file: "src/job/tasks/examples/splits.ts",
+    from: "shards.toSorted((a, b) => (a.index ?? 0) - (b.index ?? 0))",
+    to: "shards",
+    caughtBy: [by("test/tasks/splits.test.ts", "may have numbers in their order, not that of the names")],
+  },
+  {
+    name: "pictures of shards are shuffled without their blocks",
+    file: "src/job/tasks/define-task.ts",
+    from: "...(indexAt && { indexAt })",
+    to: "",
+    caughtBy: [by("test/tasks/media.test.ts", "are shuffled by blocks, like records")],
+  },
+  {
     name: "replicas contrast pictures and texts each among its own",
     file: "src/job/tasks/image-text.ts",
     from: "model.training ? rank.axes.dp : undefined",

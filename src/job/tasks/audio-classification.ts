@@ -1,16 +1,24 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { accuracy } from "../../library/metrics/index.ts";
 import { defineTask, taskDataset } from "./define-task.ts";
-import { textIn } from "./examples/example.ts";
+import { labelIn } from "./examples/example.ts";
 import { Labels } from "./examples/labels.ts";
-import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
+import {
+  heard,
+  longestOf,
+  type RecordingTensors,
+  readRecordings,
+  type StoredSamples,
+  stackRecordings,
+} from "./examples/recordings.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 
 /** A recording with its label. */
 export interface LabelledRecording {
-  readonly samples: Float32Array;
-  readonly label: string;
+  /** In memory, or read when a batch needs them. */
+  readonly samples: Float32Array | StoredSamples;
+  readonly label: string | number;
 }
 
 /** Recordings with a label each. */
@@ -22,24 +30,28 @@ export type LabelledRecordings = RecordingTensors & {
 /**
  * Classifies recordings: a word, a speaker, a sound. Score: accuracy.
  *
- * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; `.jsonl` with `path`, relative to the file, and `label`.
+ * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; see `readRecordings`, with `label`, or a folder for each label.
  */
-export const audioClassification: TaskDefinition<LabelledRecording, LabelledRecordings> = defineTask({
+export const audioClassification: TaskDefinition<LabelledRecording, LabelledRecordings> = defineTask<
+  LabelledRecording,
+  LabelledRecordings
+>({
   task: "audio_classification",
 
   read: (path) =>
-    readRecordings(path, (samples, record, place) => ({ samples, label: textIn(record, ["label"], place) })),
+    readRecordings(path, (samples, record, place) => ({ samples, label: labelIn(record, place) })),
 
   dataset(examples, options) {
     const { config, length } = options;
     const all = Object.values(examples).flat();
     const known = examples.train.map(({ label }) => label);
     const labels = new Labels(known, { task: "audio_classification", config });
-    const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
+    const most = length ?? longestOf(all);
     const idOf = ({ label }: LabelledRecording) => labels.idOf(label);
     return taskDataset(options, {
       splits: examples,
       fields: labels.fields,
+      load: (recording) => heard(recording),
       collate: (batch): LabelledRecordings => ({
         ...stackRecordings(batch, most),
         labels: tensor(batch.map(idOf), { dtype: "int64" }),

@@ -1,10 +1,10 @@
 import { IGNORE_INDEX, shiftLabels } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
-import { type Chat, type ChatTokens, chatIn, exampleError, readRecords } from "../../library/data/index.ts";
+import { type Chat, type ChatTokens, chatIn, exampleError } from "../../library/data/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
-import { readSplits } from "./examples/files.ts";
+import { readSplits, recordFiles, recordsIn } from "./examples/files.ts";
 import { packTexts } from "./pack-texts.ts";
 import type { Examples, TaskData, WeighedTask } from "./task.ts";
 import { TextRows } from "./text-rows.ts";
@@ -27,7 +27,7 @@ type Sample = readonly ChatTokens[];
 /**
  * Predicts the assistant's next token in chats. Score: perplexity over the tokens of answers.
  *
- * Files: `.jsonl` or `.parquet`, see `chatIn`. Chats are written by the tokenizer's template and cut at `length`; those without an
+ * Files: `.jsonl`, `.parquet` or `.arrow`, see `chatIn`. Chats are written by the tokenizer's template and cut at `length`; those without an
  * answer in front of the cut are left out, and counted in the facts. With `isPacked`, a sample of `train` is as many chats as fit
  * into `length` tokens.
  */
@@ -86,8 +86,8 @@ export const chatLm: WeighedTask<Chat, ChatBatch> = defineTask({
 
 /** Reads the chats of all splits. @throws {TroupeError} `DATA_EXAMPLE` naming each bad record of a file */
 function readChats(path: string): Promise<Examples<Chat>> {
-  return readSplits(path, /\.(jsonl|parquet)$/, async (file) => {
-    const records = await readRecords(file);
+  return readSplits(path, recordFiles(), async (file) => {
+    const records = await recordsIn(file);
     return eachOf(records, (record, index) => chatIn(record, `${file}, example ${index + 1}`));
   });
 }

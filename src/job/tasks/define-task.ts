@@ -5,7 +5,7 @@ import type { Examples, Fields, TaskData, TaskDefinition, TaskFacts, WeighedTask
 import type { TextRows, TextTokens } from "./text-rows.ts";
 
 /** Samples of a task, and how they become batches and scores. */
-export interface TaskSamples<S, B extends data.Batch> {
+export interface TaskSamples<S, B extends data.Batch, L = S> {
   readonly splits: Examples<S>;
   /** Fields of the model's config.json that the data determines. Default: none. */
   readonly fields?: Fields;
@@ -13,7 +13,9 @@ export interface TaskSamples<S, B extends data.Batch> {
   readonly facts?: Fields;
   /** Each sample's row of text, used to batch samples of similar length. Default: none. */
   readonly texts?: { readonly rows: TextRows; rowOf(sample: S): TextTokens };
-  readonly collate: data.Collate<S, B>;
+  /** Reads what a sample leaves in its file until a batch needs it. Default: nothing. */
+  load?(sample: S): data.Awaitable<L>;
+  readonly collate: data.Collate<L, B>;
   /** Default: tokens of texts without padding; none for other samples. */
   countTokens?(batch: B): number;
   /** @param predicted - for the first samples of a split, `asked` */
@@ -52,13 +54,27 @@ export function outputsOf<Name extends string>(
 }
 
 /** Makes the dataset of a task's samples, which shuffles `train`. @param options - those given to the task */
-export function taskDataset<S, B extends data.Batch>(
+export function taskDataset<S, B extends data.Batch, L = S>(
   { source, seed }: Pick<TaskData, "source" | "seed">,
-  { splits, fields = {}, facts, texts, collate, countTokens, score }: TaskSamples<S, B>,
-): data.Dataset<B, TaskFacts> {
-  return data.sampleDataset({
-    facts: { source, fields, numTrain: splits.train.length, ...facts },
+  {
     splits,
+    fields = {},
+    facts,
+    texts,
+    load = (sample) => sample as unknown as L,
+    collate,
+    countTokens,
+    score,
+  }: TaskSamples<S, B, L>,
+): data.Dataset<B, TaskFacts> {
+  const read = Object.entries(splits).map(([name, of]) => {
+    const { length, indexAt } = of;
+    const at = (index: number) => load(of[index] as S);
+    return [name, { length, at, ...(indexAt && { indexAt }) }] as const;
+  });
+  return data.sampleDataset<L, B, TaskFacts>({
+    facts: { source, fields, numTrain: splits.train.length, ...facts },
+    splits: Object.fromEntries(read),
     seed,
     collate,
     ...texts?.rows.bucketsOf(splits.train.map((sample) => texts.rowOf(sample))),

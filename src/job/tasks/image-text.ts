@@ -1,19 +1,20 @@
-import { dirname, resolve } from "node:path";
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import { fitPicture, type Picture, readPng } from "../../library/data/index.ts";
+import { fitPicture, type Picture } from "../../library/data/index.ts";
 import { recallAt } from "../../library/metrics/index.ts";
 import type { ModelBatch, ModelOutputs, Replicas, TaskModel } from "../../library/models/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
-import { readExamples } from "./examples/files.ts";
+import { pictureIn, type StoredPicture } from "./examples/pictures.ts";
+import { readStored } from "./examples/stored.ts";
 import { numbersOf } from "./rows.ts";
 import type { Fields, TaskDefinition } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
-/** A picture with its description. */
-export interface DescribedPicture extends Picture {
-  readonly text: string;
-}
+/** A picture, or how it is read when a batch needs it, with its description. */
+export type DescribedPicture = (Picture | StoredPicture) & { readonly text: string };
+
+/** Columns of descriptions: of tars, and on Hugging Face's hub. */
+const TEXTS = ["text", "txt", "caption", "sentence"];
 
 /** Pictures and texts; pairs have the same row. */
 export type DescribedPictures = Omit<TextTensors, "tokenTypeIds"> & {
@@ -33,29 +34,37 @@ const DEVIATIONS = [0.26862954, 0.26130258, 0.27577711];
  * micro-batches of all replicas. Scores: the share of held-out texts whose picture is the nearest, or among the five nearest, of all
  * held-out pictures.
  *
- * Files: `.jsonl`, `.parquet` or `.tsv` with `text` and `image`, the path of a PNG of any size relative to the file; its central
- * square is resized, as in CLIP's image processor.
+ * Files: see `readStored`, with `text` or `caption`, and `image`, which is a picture of any size or its path relative to the file. Its
+ * central square is resized, as in CLIP's image processor.
  */
 export const imageText: TaskDefinition<DescribedPicture, DescribedPictures> = defineTask({
   task: "image_text",
 
   read: (path) =>
-    readExamples(path, /\.(jsonl|parquet|tsv)$/, async (record, place, file) => {
-      const picture = await readPng(resolve(dirname(file), textIn(record, ["image"], place)));
-      return { ...picture, text: textIn(record, ["text"], place) };
-    }),
+    readStored(path, async (stored) => ({
+      ...(await pictureIn(stored)),
+      text: textIn(stored.record, TEXTS, stored.place),
+    })),
 
   dataset(examples, options) {
     const rows = new TextRows(options);
     const size = sizeOf(options.config);
-    const encoded = mapExamples(examples, ({ text, ...picture }) => {
+    const fit = (picture: Picture) => {
       const isFitting = picture.height === size && picture.width === size;
-      return { row: rows.join(text), colours: (isFitting ? picture : fitPicture(picture, size)).colours };
+      return (isFitting ? picture : fitPicture(picture, size)).colours;
+    };
+    const encoded = mapExamples(examples, ({ text, ...picture }) => {
+      const colours = "read" in picture ? async () => fit(await picture.read()) : fit(picture);
+      return { row: rows.join(text), colours };
     });
     const all = Object.values(encoded).flat();
     const length = options.length ?? rows.longest(all.map(({ row }) => row));
     return taskDataset(options, {
       splits: encoded,
+      load: async ({ row, colours }) => ({
+        row,
+        colours: colours instanceof Uint8Array ? colours : await colours(),
+      }),
       collate: (batch): DescribedPictures => {
         const texts = batch.map(({ row }) => row);
         const { inputIds, attentionMask } = rows.stack(texts, length);

@@ -4,6 +4,8 @@ export * from "./audio-classification.ts";
 export { causalLm, type TextWindowBatch } from "./causal-lm.ts";
 export { type ChatBatch, chatLm } from "./chat-lm.ts";
 export * from "./definitions.ts";
+export type { StoredPicture } from "./examples/pictures.ts";
+export type { StoredSamples } from "./examples/recordings.ts";
 export * from "./image-classification.ts";
 export * from "./image-text.ts";
 export * from "./masked-lm.ts";

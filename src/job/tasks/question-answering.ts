@@ -3,7 +3,7 @@ import type { JsonRecord } from "../../library/data/index.ts";
 import { answerF1, exactMatch, wordsOf } from "../../library/metrics/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { example, mapExamples, textIn } from "./examples/example.ts";
-import { readExamples } from "./examples/files.ts";
+import { readExamples, recordFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 import { type TextRow, TextRows, type TextTensors } from "./text-rows.ts";
@@ -32,12 +32,12 @@ const MOST_ANSWER_TOKENS = 30;
  * Finds the words of a text that answer a question. Scores, as in SQuAD: exact matches, and F1 of the words. Texts that are too long
  * are cut, not read in windows.
  *
- * Files: `.jsonl` or `.parquet` with `question`, `context` and `answers: { text: […], answer_start: […] }`, as SQuAD on the hub.
+ * Files: `.jsonl`, `.parquet` or `.arrow` with `question`, `context` and `answers: { text: […], answer_start: […] }`, as SQuAD on the hub.
  */
 export const questionAnswering: TaskDefinition<Question, Questions> = defineTask({
   task: "question_answering",
 
-  read: (path) => readExamples(path, /\.(jsonl|parquet)$/, fromRecord),
+  read: (path) => readExamples(path, recordFiles(), fromRecord),
 
   dataset(examples, options) {
     const rows = new TextRows(options);

@@ -4,7 +4,7 @@ import { accuracy } from "../../library/metrics/index.ts";
 import { shiftRight } from "../../library/models/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapExamples, textIn } from "./examples/example.ts";
-import { readExamples } from "./examples/files.ts";
+import { readExamples, recordFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
@@ -25,13 +25,13 @@ export type TextPairs = Omit<TextTensors, "tokenTypeIds"> & {
  * Generates a text from a text. Scores: the share of targets for which greedy decoding makes no error (each token is the likeliest
  * after those before it), and accuracy of tokens.
  *
- * Files: `.jsonl`, `.parquet` or `.tsv` with `source` and `target`.
+ * Files: `.jsonl`, `.parquet`, `.arrow` or `.tsv` with `source` and `target`.
  */
 export const seq2seqLm: WeighedTask<TextPair, TextPairs> = defineTask({
   task: "seq2seq_lm",
 
   read: (path) =>
-    readExamples(path, /\.(jsonl|parquet|tsv)$/, (record, place) => ({
+    readExamples(path, recordFiles("tsv"), (record, place) => ({
       source: textIn(record, ["source"], place),
       target: textIn(record, ["target"], place),
     })),

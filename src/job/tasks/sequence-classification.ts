@@ -3,7 +3,7 @@ import type { JsonRecord, Rows } from "../../library/data/index.ts";
 import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../../library/metrics/index.ts";
 import { defineTask, taskDataset } from "./define-task.ts";
 import { example, mapExamples, textIn } from "./examples/example.ts";
-import { readExamples } from "./examples/files.ts";
+import { readExamples, recordFiles } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { Examples, Fields, TaskDefinition } from "./task.ts";
@@ -27,12 +27,12 @@ export type LabelledTexts = TextTensors & {
  * the mean over all; of numbers: Pearson's and Spearman's correlations.
  *
  * Files: the Microsoft Research Paraphrase Corpus; `.tsv` with columns `sentence1`, `sentence2` and `label`, as in GLUE, or
- * `sentence` and `label`; `.jsonl` with `text`, optionally `pair`, and `label`; `.parquet` with any of these.
+ * `sentence` and `label`; `.jsonl` with `text`, optionally `pair`, and `label`; `.parquet` or `.arrow` with any of these.
  */
 export const sequenceClassification: TaskDefinition<TextExample, LabelledTexts> = defineTask({
   task: "sequence_classification",
 
-  read: (path) => readExamples(path, /\.(parquet|jsonl|tsv|txt)$/, fromRecord),
+  read: (path) => readExamples(path, recordFiles("tsv", "txt"), fromRecord),
 
   dataset(examples, options) {
     const rows = new TextRows(options);

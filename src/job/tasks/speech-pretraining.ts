@@ -2,7 +2,14 @@ import { ops, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { type FrameMaskOptions, type MaskedFrames, maskFrames } from "../../library/data/index.ts";
 import { autoModel, numFrames, type SpeechForPreTraining } from "../../library/models/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
-import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
+import {
+  heard,
+  longestOf,
+  type RecordingTensors,
+  readRecordings,
+  type StoredSamples,
+  stackRecordings,
+} from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
 import type { Fields, WeighedTask } from "./task.ts";
 
@@ -10,7 +17,8 @@ import type { Fields, WeighedTask } from "./task.ts";
 
 /** A recording without a text. */
 export interface BareRecording {
-  readonly samples: Float32Array;
+  /** In memory, or read when a batch needs them. */
+  readonly samples: Float32Array | StoredSamples;
 }
 
 /** Recordings with masked frames. */
@@ -26,10 +34,12 @@ const TEMPERATURE = { first: 2, last: 0.5, decay: 0.999995 } as const;
  * `diversity`, weighted by `diversity_loss_weight`, which depends on the codes of the complete micro-batch. Scores: the share of
  * masked frames that are the likeliest, and the perplexity of their codes, summed over the codebooks.
  *
- * Files: `.wav`, held out if the name contains `dev`, `valid` or `test`; the Free Spoken Digit Dataset's; `.jsonl` with `path`,
- * relative to the file.
+ * Files: `.wav`, held out if the name contains `dev`, `valid` or `test`; others, see `readRecordings`.
  */
-export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = defineTask({
+export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = defineTask<
+  BareRecording,
+  MaskedRecordings
+>({
   task: "speech_pretraining",
 
   read: (path) => readRecordings(path, (samples) => ({ samples })),
@@ -37,7 +47,7 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = d
   dataset(examples, options) {
     const { config, length, seed } = options;
     const all = Object.values(examples).flat();
-    const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
+    const most = length ?? longestOf(all);
     const { config: read } = autoModel("speech_pretraining", config) as SpeechForPreTraining;
     const framesOf = (lengths: readonly number[]) => {
       const frames = numFrames(tensor(lengths, { dtype: "int64" }), read).toTypedArray() as BigInt64Array;
@@ -45,6 +55,7 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = d
     };
     return taskDataset(options, {
       splits: examples,
+      load: (recording) => heard(recording),
       collate: (batch, { position }): MaskedRecordings => {
         const lengths = batch.map(({ samples }) => Math.min(samples.length, most));
         const [numMost = 0, ...frames] = framesOf([most, ...lengths]);

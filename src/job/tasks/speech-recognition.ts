@@ -4,15 +4,26 @@ import { characterErrorRate, wordErrorRate } from "../../library/metrics/index.t
 import { numAdapted, numFrames, type SpeechConfig } from "../../library/models/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { example, textIn } from "./examples/example.ts";
-import { type RecordingTensors, readRecordings, stackRecordings } from "./examples/recordings.ts";
+import {
+  heard,
+  longestOf,
+  type RecordingTensors,
+  readRecordings,
+  type StoredSamples,
+  stackRecordings,
+} from "./examples/recordings.ts";
 import { numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 
 /** A recording with its transcript. */
 export interface SpokenText {
-  readonly samples: Float32Array;
+  /** In memory, or read when a batch needs them. */
+  readonly samples: Float32Array | StoredSamples;
   readonly text: string;
 }
+
+/** Columns of transcripts: of tars, and on Hugging Face's hub. */
+const TEXTS = ["text", "txt", "transcript", "transcription", "sentence"];
 
 /** Recordings with their transcripts. */
 export type SpokenTexts = RecordingTensors & {
@@ -24,55 +35,58 @@ export type SpokenTexts = RecordingTensors & {
  * Transcribes recordings to characters with CTC; the model's vocabulary needs an id for the blank and every character. Scores: error
  * rates of words and characters, of the likeliest path.
  *
- * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; `.jsonl` with `path`, relative to the file, and `text`.
+ * Files: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; see `readRecordings`, with `text`, `transcription` or `sentence`.
  */
-export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = defineTask({
-  task: "speech_recognition",
+export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = defineTask<SpokenText, SpokenTexts>(
+  {
+    task: "speech_recognition",
 
-  read: (path) =>
-    readRecordings(path, (samples, record, place) => ({ samples, text: textIn(record, ["text"], place) })),
+    read: (path) =>
+      readRecordings(path, (samples, record, place) => ({ samples, text: textIn(record, TEXTS, place) })),
 
-  dataset(examples, options) {
-    const { config, length } = options;
-    const all = Object.values(examples).flat();
-    const blank = Number(config.pad_token_id ?? 0);
-    const texts = examples.train.map(({ text }) => text);
-    const characters = charactersOf(texts, Number(config.vocab_size), blank);
-    const idOf = new Map([...characters].map(([id, character]) => [character, id]));
-    const most = length ?? Math.max(...all.map(({ samples }) => samples.length));
-    const mostLabels = Math.max(...all.map(({ text }) => [...text].length));
-    return taskDataset(options, {
-      splits: examples,
-      facts: { characters: [...idOf.keys()] },
-      collate: (batch): SpokenTexts => {
-        const labels = batch.map(({ text }) => {
-          const ids = [...text].map((character) => idOf.get(character) ?? blank);
-          return [...ids, ...new Array<number>(mostLabels - ids.length).fill(IGNORE_INDEX)];
-        });
-        return { ...stackRecordings(batch, most), labels: tensor(labels, { dtype: "int64" }) };
-      },
-      score: (predicted, asked) => {
-        const texts = asked.map(({ text }) => text);
-        const guesses = numbersOf(predicted, "paths").map((path) => textOf(path, characters, blank));
-        return {
-          wordErrorRate: wordErrorRate(guesses, texts),
-          characterErrorRate: characterErrorRate(guesses, texts),
-        };
-      },
-    });
+    dataset(examples, options) {
+      const { config, length } = options;
+      const all = Object.values(examples).flat();
+      const blank = Number(config.pad_token_id ?? 0);
+      const texts = examples.train.map(({ text }) => text);
+      const characters = charactersOf(texts, Number(config.vocab_size), blank);
+      const idOf = new Map([...characters].map(([id, character]) => [character, id]));
+      const most = length ?? longestOf(all);
+      const mostLabels = Math.max(...all.map(({ text }) => [...text].length));
+      return taskDataset(options, {
+        splits: examples,
+        facts: { characters: [...idOf.keys()] },
+        load: (recording) => heard(recording),
+        collate: (batch): SpokenTexts => {
+          const labels = batch.map(({ text }) => {
+            const ids = [...text].map((character) => idOf.get(character) ?? blank);
+            return [...ids, ...new Array<number>(mostLabels - ids.length).fill(IGNORE_INDEX)];
+          });
+          return { ...stackRecordings(batch, most), labels: tensor(labels, { dtype: "int64" }) };
+        },
+        score: (predicted, asked) => {
+          const texts = asked.map(({ text }) => text);
+          const guesses = numbersOf(predicted, "paths").map((path) => textOf(path, characters, blank));
+          return {
+            wordErrorRate: wordErrorRate(guesses, texts),
+            characterErrorRate: characterErrorRate(guesses, texts),
+          };
+        },
+      });
+    },
+
+    predict: (model, { inputValues, attentionMask }) => {
+      const { logits } = outputsOf<"logits">(model, { inputValues, attentionMask }); // [B, frames, V]
+      const paths = logits.argmax(2);
+      const config = model.configJson as unknown as SpeechConfig;
+      const heard = numAdapted(numFrames(attentionMask.sum([1]), config), config);
+      const isPadding = arange(paths.shape[1] ?? 0, { dtype: "int64" })
+        .unsqueeze(0)
+        .ge(heard.unsqueeze(1));
+      return { paths: paths.maskedFill(isPadding, SILENCE) };
+    },
   },
-
-  predict: (model, { inputValues, attentionMask }) => {
-    const { logits } = outputsOf<"logits">(model, { inputValues, attentionMask }); // [B, frames, V]
-    const paths = logits.argmax(2);
-    const config = model.configJson as unknown as SpeechConfig;
-    const heard = numAdapted(numFrames(attentionMask.sum([1]), config), config);
-    const isPadding = arange(paths.shape[1] ?? 0, { dtype: "int64" })
-      .unsqueeze(0)
-      .ge(heard.unsqueeze(1));
-    return { paths: paths.maskedFill(isPadding, SILENCE) };
-  },
-});
+);
 
 /** Marks frames after a recording's end; not an id. */
 const SILENCE = -1;

@@ -3,6 +3,7 @@ import type {
   ChatTemplate,
   Dataset,
   DatasetFacts,
+  OrderedSamples,
   Rows,
   TensorsOf,
   Tokenizer,
@@ -13,8 +14,11 @@ import type { Losses, LossWeights, Rank } from "../index.ts";
 /** A parsed config.json. */
 export type Fields = Readonly<Record<string, unknown>>;
 
+/** Examples of a split; those of large files with the order in which they are read well. */
+export type SplitExamples<E> = readonly E[] & { readonly indexAt?: OrderedSamples<E>["indexAt"] };
+
 /** Examples by split: `train`, and the held-out ones such as `validation`. */
-export type Examples<E> = { readonly train: readonly E[] } & Readonly<Record<string, readonly E[]>>;
+export type Examples<E> = { readonly train: SplitExamples<E> } & Readonly<Record<string, SplitExamples<E>>>;
 
 /** Facts about a task's data, known before a model is built. Plain data. */
 export interface TaskFacts extends DatasetFacts {

@@ -1,10 +1,10 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
-import { type JsonRecord, readConllu, readRecords, type TaggedWords } from "../../library/data/index.ts";
+import { type JsonRecord, readConllu, type TaggedWords } from "../../library/data/index.ts";
 import { accuracy, entityF1, f1Score } from "../../library/metrics/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { example, mapExamples } from "./examples/example.ts";
-import { readSplits } from "./examples/files.ts";
+import { readSplits, recordFiles, recordsIn } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
 import { numbersOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
@@ -20,19 +20,17 @@ export type TaggedTexts = TextTensors & {
  * Classifies each word of a text. Scores: accuracy over words and mean F1 of the tags; for tags `B-`, `I-` and `O` also F1 of
  * complete names.
  *
- * Files: CoNLL-U, whose universal parts of speech are read; `.jsonl` or `.parquet` with `words` and `tags`, or `tokens` and
+ * Files: CoNLL-U, whose universal parts of speech are read; `.jsonl`, `.parquet` or `.arrow` with `words` and `tags`, or `tokens` and
  * `ner_tags`.
  */
 export const tokenClassification: WeighedTask<TaggedWords, TaggedTexts> = defineTask({
   task: "token_classification",
 
   read: (path) =>
-    readSplits(path, /\.(conllu|jsonl|parquet)$/, async (file) =>
+    readSplits(path, recordFiles("conllu"), async (file) =>
       file.endsWith(".conllu")
         ? readConllu(file)
-        : (await readRecords(file)).map((record, index) =>
-            fromRecord(record, `${file}, example ${index + 1}`),
-          ),
+        : (await recordsIn(file)).map((record, index) => fromRecord(record, `${file}, example ${index + 1}`)),
     ),
 
   dataset(examples, options) {

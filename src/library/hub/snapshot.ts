@@ -90,7 +90,7 @@ function modelFiles({ name }: Repository, files: readonly string[]): string[] {
   return [...here.filter((file) => CONFIGS.test(file) || isCompanion(file)), ...chosen];
 }
 
-const DATA = /\.(parquet|jsonl|tsv|txt|conllu?)$/;
+const DATA = /\.(parquet|arrow|tar|jsonl(\.gz|\.zst)?|tsv|txt|conllu?)$/;
 
 /** Data files of a part, else those at the top, else those in `data`. */
 function dataFiles({ name }: Repository, files: readonly string[], part: string): string[] {
@@ -101,7 +101,7 @@ function dataFiles({ name }: Repository, files: readonly string[], part: string)
   const parts = [...new Set(data.filter((file) => file.includes("/")).map((file) => file.split("/")[0]))];
   throw new TroupeError("HUB", {
     where: "hub",
-    expected: `files of ${part === "" ? "" : `${part} of `}${name} in .parquet, .jsonl, .tsv, .txt or .conll`,
+    expected: `files of ${part === "" ? "" : `${part} of `}${name} in .parquet, .arrow, .tar, .jsonl, .tsv, .txt or .conll`,
     got: data.length === 0 ? `${files.length} others` : `none ${part === "" ? "on top" : "of that part"}`,
     hint: parts.length > 0 ? `its parts: ${parts.slice(0, 12).join(", ")}` : "give a folder of your own",
   });

@@ -113,8 +113,8 @@ describe("recordings", () => {
     await expect(decodeSound(Buffer.from("OggS nothing"), "a.ogg")).rejects.toThrow(
       "ogg that can be decoded at a.ogg",
     );
-    await expect(decodeSound(Buffer.from("RIFF"), "a.wav")).rejects.toThrow(
-      "expected FLAC, Ogg Vorbis or MP3 at a.wav",
+    await expect(decodeSound(Buffer.from("FORM"), "a.aiff")).rejects.toThrow(
+      "expected WAV, FLAC, Ogg Vorbis or MP3 at a.aiff",
     );
   });
 });

@@ -320,6 +320,11 @@ describe("records", () => {
     await expect(openRecords(join(folder, "none*.tar"), how())).rejects.toMatchObject({
       code: "DATA_MISSING",
     });
+    for (const number of [0, 1, 3]) write(`part-${number}.jsonl`, `{"number":${number}}\n`);
+    expect((await openRecords(join(folder, "part-{0..1}.jsonl"), how())).length).toBe(2);
+    expect((await openRecords(join(folder, "part-{3,0}.json{l,l}"), how())).length).toBe(4);
+    await expect(openRecords(join(folder, "part-{0..3}.jsonl"), how())).rejects.toThrow("part-2.jsonl");
+    await expect(openRecords(join(folder, "{part,none}-*.jsonl"), how())).rejects.toThrow("none-*.jsonl");
     await expect(openRecords(empty, { blockbytes: 1 } as never)).rejects.toThrow("blockBytes");
     await expect(openRecords(empty, how({ windowBytes: 0 }))).rejects.toThrow(
       "windowBytes to be a whole number from 1 on, got 0",

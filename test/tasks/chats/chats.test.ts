@@ -40,6 +40,7 @@ describe("records of chats", () => {
 
   it.each([
     ["messages", { messages: said }],
+    ["messages of a table with an empty prompt", { messages: said, prompt: null, completion: null }],
     [
       "conversations with from and value",
       {

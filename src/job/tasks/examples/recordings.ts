@@ -1,9 +1,16 @@
-import { basename, dirname, resolve } from "node:path";
+import { basename } from "node:path";
 import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
-import { type JsonRecord, readWav } from "../../../library/data/index.ts";
+import {
+  type Awaitable,
+  decodeSound,
+  type JsonRecord,
+  readWav,
+  soundLength,
+} from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
-import { textIn } from "./example.ts";
-import { eachSplit, filesAt, readExamples } from "./files.ts";
+import { eachSplit, inTurns } from "./files.ts";
+import { filesAt } from "./splits.ts";
+import { bytesOf, mediaIn, readStored, type StoredRecord } from "./stored.ts";
 
 const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
 
@@ -16,39 +23,81 @@ const digitFile = /^(\d)_(\w+)_(\d+)\.wav$/;
 /** Names of held-out recordings in other folders. */
 const heldOut = /(dev|valid|test)/i;
 
+/** The samples of a recording that stay in its file until they are needed. */
+export interface StoredSamples {
+  /** How many there are. */
+  readonly length: number;
+  /** @throws {TroupeError} `DATA_EXAMPLE` naming the file and the record, `DATA_UNREADABLE`, `DATA_PACKAGE` */
+  read(): Awaitable<Float32Array>;
+}
+
+/** Columns of recordings: on Hugging Face's hub, in tars, and of paths. */
+const RECORDINGS = ["audio", "wav", "flac", "ogg", "mp3", "file_name", "path"];
+
+/** Ends of the names of tables that name recordings or have them. */
+const tables = /\.(jsonl|parquet|arrow|tar|tgz)(\.gz|\.zst)?$/;
+
 /**
- * Reads the recordings below a path: the Free Spoken Digit Dataset's `digit_speaker_index.wav`, `.jsonl` with their `path`, or other
- * `.wav` without texts.
+ * Reads the recordings below a path: the Free Spoken Digit Dataset's `digit_speaker_index.wav`; other `.wav` without texts; or records
+ * with `audio`, or its `path`, as {@link readStored} finds them.
  * @param exampleOf - makes an example of samples and their record; a digit's word is its `text` and `label`
  */
 export async function readRecordings<E>(
   path: string,
-  exampleOf: (samples: Float32Array, record: JsonRecord, place: string) => E,
+  exampleOf: (samples: StoredSamples, record: JsonRecord, place: string) => E,
 ): Promise<Examples<E>> {
-  const exampleIn = async (file: string, record: JsonRecord) =>
-    exampleOf((await readWav(file)).samples, record, file);
+  const exampleIn = async ({ file, record }: { readonly file: string; readonly record: JsonRecord }) => {
+    const read = async () => (await readWav(file)).samples;
+    return exampleOf({ length: (await read()).length, read }, record, file);
+  };
   const files = await filesAt(path);
   const digits = files.flatMap((file) => {
     const [, digit, , index] = digitFile.exec(basename(file)) ?? [];
     const word = digit === undefined ? undefined : DIGITS[Number(digit)];
     return word === undefined ? [] : [{ file, record: { text: word, label: word }, index: Number(index) }];
   });
-  const sounds = files.filter((file) => /\.wav$/i.test(file));
-  if (digits.length === 0 && sounds.length > 0 && !files.some((file) => /\.jsonl$/.test(file))) {
-    const [held, train] = [sounds.filter(isHeldOut), sounds.filter((file) => !isHeldOut(file))];
-    const splits = held.length === 0 || train.length === 0 ? { train: sounds } : { train, validation: held };
-    return eachSplit(splits, (of) => Promise.all(of.map((file) => exampleIn(file, {}))));
-  }
-  if (digits.length === 0)
-    return readExamples(path, /\.jsonl$/, async (record, place, file) => {
-      const { samples } = await readWav(resolve(dirname(file), textIn(record, ["path"], place)));
-      return exampleOf(samples, record, place);
-    });
-  const splits = {
-    train: digits.filter(({ index }) => index >= NUM_HELD_OUT),
-    validation: digits.filter(({ index }) => index < NUM_HELD_OUT),
+  const sounds = files
+    .filter((file) => /\.wav$/i.test(file))
+    .map((file) => ({ file, record: {}, index: isHeldOut(file) ? 0 : NUM_HELD_OUT }));
+  const isTable = files.some((file) => tables.test(file));
+  if (digits.length === 0 && (sounds.length === 0 || isTable))
+    return readStored(path, async (stored) =>
+      exampleOf(await samplesIn(stored), stored.record, stored.place),
+    );
+  const all = digits.length > 0 ? digits : sounds;
+  const [held, train] = [
+    all.filter(({ index }) => index < NUM_HELD_OUT),
+    all.filter(({ index }) => index >= NUM_HELD_OUT),
+  ];
+  const splits = held.length === 0 || train.length === 0 ? { train: all } : { train, validation: held };
+  return eachSplit(splits, (of) => inTurns(of, exampleIn));
+}
+
+async function samplesIn({ record, place, folder, again }: StoredRecord): Promise<StoredSamples> {
+  const soundOf = (of: JsonRecord) => bytesOf(mediaIn({ record: of, place, folder }, RECORDINGS), place);
+  const sound = await soundOf(record);
+  return {
+    length: await soundLength(sound.bytes, sound.place),
+    read: async () => {
+      const now = await soundOf(await again());
+      return (await decodeSound(now.bytes, now.place)).samples;
+    },
   };
-  return eachSplit(splits, (of) => Promise.all(of.map(({ file, record }) => exampleIn(file, record))));
+}
+
+/** Reads a sample's recording, unless it is in memory. */
+export async function heard<S extends { readonly samples: Float32Array | StoredSamples }>(
+  sample: S,
+): Promise<Omit<S, "samples"> & { readonly samples: Float32Array }> {
+  const { samples } = sample;
+  return { ...sample, samples: samples instanceof Float32Array ? samples : await samples.read() };
+}
+
+/** Samples of the longest recording. */
+export function longestOf(recordings: Iterable<{ readonly samples: { readonly length: number } }>): number {
+  let most = 0;
+  for (const { samples } of recordings) most = Math.max(most, samples.length);
+  return most;
 }
 
 const isHeldOut = (file: string): boolean => heldOut.test(basename(file));

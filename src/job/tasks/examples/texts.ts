@@ -1,21 +1,21 @@
 import { maxFileBytes, readBoundedText } from "../../../errors/untrusted/index.ts";
-import { noteFile, readRecords, type TokenArray } from "../../../library/data/index.ts";
+import { noteFile, type TokenArray } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 import { textIn } from "./example.ts";
-import { readSplits } from "./files.ts";
+import { readSplits, recordFiles, recordsIn } from "./files.ts";
 
 /** Share of the texts, or of a single text, that is held out at the end without a validation file. */
 const HELD_OUT = 0.1;
 
 /**
- * Reads texts for language modelling: `.jsonl` or `.parquet` with `text`, a text per record, or `.txt`, a text per file. Without a
+ * Reads texts for language modelling: files of records with `text`, a text per record, or `.txt`, a text per file. Without a
  * validation file the last tenth is held out.
  */
 export async function readTexts(path: string): Promise<Examples<string>> {
-  const examples = await readSplits(path, /\.(jsonl|parquet|txt)$/, async (file) =>
+  const examples = await readSplits(path, recordFiles("txt"), async (file) =>
     file.endsWith(".txt")
       ? [await readTextFile(file)]
-      : (await readRecords(file)).map((record, index) =>
+      : (await recordsIn(file)).map((record, index) =>
           textIn(record, ["text"], `${file}, example ${index + 1}`),
         ),
   );

@@ -39,7 +39,9 @@ const roles: Readonly<Record<string, string>> = {
  * @throws {TroupeError} `DATA_EXAMPLE` naming the place
  */
 export function chatIn(record: JsonRecord, place: string): Chat {
-  const { messages, conversations, prompt, completion, tools } = record;
+  const { messages, conversations, completion, tools } = record;
+  // A table's rows have all of its columns, empty ones too.
+  const prompt = record.prompt ?? undefined;
   const given = prompt === undefined ? [] : messagesIn(prompt, "user", `prompt of ${place}`);
   const rest =
     prompt === undefined

@@ -8,7 +8,10 @@ export type JsonRecord = Readonly<Record<string, unknown>>;
  * @throws {TroupeError} `DATA_UNREADABLE`, `DATA_EXAMPLE` naming the line
  */
 export async function readJsonLines(path: string): Promise<JsonRecord[]> {
-  const text = await readText(path);
+  return linesOf(await readText(path), path);
+}
+
+function linesOf(text: string, path: string): JsonRecord[] {
   const records: JsonRecord[] = [];
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() !== "") records.push(recordOf(line, `${path}:${index + 1}`));
@@ -16,13 +19,31 @@ export async function readJsonLines(path: string): Promise<JsonRecord[]> {
   return records;
 }
 
+/**
+ * Reads a `.json`: one array of objects, or an object per line.
+ * @throws {TroupeError} as {@link readJsonLines}, `DATA_EXAMPLE` naming the object
+ */
+export async function readJson(path: string): Promise<readonly JsonRecord[]> {
+  const text = await readText(path);
+  if (!/^\s*\[/.test(text)) return linesOf(text, path);
+  const records = parsed(text, path) as readonly unknown[];
+  return records.map((record, index) => asRecord(record, `${path}, example ${index + 1}`));
+}
+
 /** Parses a line as a record. @throws {TroupeError} `DATA_EXAMPLE` naming `place` */
 export function recordOf(line: string, place: string): JsonRecord {
+  return asRecord(parsed(line, place), place);
+}
+
+function parsed(text: string, place: string): unknown {
   try {
-    const record = JSON.parse(line) as unknown;
-    if (typeof record === "object" && record !== null && !Array.isArray(record)) return record as JsonRecord;
+    return JSON.parse(text);
   } catch (cause) {
     throw exampleError(place, "a JSON object", (cause as Error).message);
   }
-  throw exampleError(place, "a JSON object", line.slice(0, 40));
+}
+
+function asRecord(value: unknown, place: string): JsonRecord {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonRecord;
+  throw exampleError(place, "a JSON object", JSON.stringify(value).slice(0, 40));
 }

@@ -3,12 +3,13 @@ import type { Compressors } from "hyparquet";
 import { maxFileBytes, readBounded } from "../../../errors/untrusted/index.ts";
 import { noteFile } from "../noted-files.ts";
 import type { JsonRecord } from "./json-lines.ts";
+import { unpackLz4Block } from "./lz4.ts";
 import { checkParquet } from "./parquet-bounds.ts";
 import { unreadable } from "./refusal.ts";
 
 /**
  * Reads the rows of a Parquet file in the format of Hugging Face's datasets: columns by name, 64-bit integers as
- * numbers, nested lists and records unchanged. Pages may be plain or packed by Snappy, gzip, Brotli or, from Node 22.15 on, zstd.
+ * numbers, nested lists and records unchanged. Pages may be plain or packed by Snappy, LZ4, gzip, Brotli or, from Node 22.15 on, zstd.
  * @throws {TroupeError} `DATA_UNREADABLE`
  */
 export async function readParquet(path: string): Promise<JsonRecord[]> {
@@ -31,13 +32,21 @@ export async function readParquet(path: string): Promise<JsonRecord[]> {
 
 /** Unpackers of pages that are not the reader's own, each bounded by the size that the page's head claims. */
 export const compressors: Compressors = {
-  GZIP: (bytes, size) => zlib.gunzipSync(bytes, { maxOutputLength: size }),
-  BROTLI: (bytes, size) => zlib.brotliDecompressSync(bytes, { maxOutputLength: size }),
+  GZIP: unlessEmpty((bytes, size) => zlib.gunzipSync(bytes, { maxOutputLength: size })),
+  BROTLI: unlessEmpty((bytes, size) => zlib.brotliDecompressSync(bytes, { maxOutputLength: size })),
+  LZ4_RAW: unlessEmpty(unpackLz4Block),
   // Absent before Node 22.15.
   ...(typeof zlib.zstdDecompressSync === "function" && {
-    ZSTD: (bytes: Uint8Array, size: number) => zlib.zstdDecompressSync(bytes, { maxOutputLength: size }),
+    ZSTD: unlessEmpty((bytes, size) => zlib.zstdDecompressSync(bytes, { maxOutputLength: size })),
   }),
 };
+
+type Unpack = (bytes: Uint8Array, size: number) => Uint8Array;
+
+/** A page of nulls alone has no bytes, which zlib takes for a wrong bound. */
+function unlessEmpty(unpack: Unpack): Unpack {
+  return (bytes, size) => (size === 0 ? new Uint8Array() : unpack(bytes, size));
+}
 
 /** Makes a value of a table plain: 64-bit integers become numbers. Lists and records are changed in place. */
 export function plainValue(value: unknown): unknown {

@@ -25,6 +25,11 @@ export async function readPng(path: string): Promise<Picture> {
   const bytes = await readBounded(path, maxFileBytes.picture).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });
+  return decodePng(bytes, path);
+}
+
+/** Decodes the bytes of a PNG, as {@link readPng} reads it. @param path - names it in errors */
+export function decodePng(bytes: Buffer, path: string): Picture {
   const chunks = chunksOf(path, bytes);
   const header = chunks.get("IHDR");
   const data = chunks.get("IDAT");

@@ -2,7 +2,7 @@ import type { Piscina } from "piscina";
 import { optionalPackage } from "./optional-package.ts";
 import { exampleError } from "./refusal.ts";
 import type { DecodedSound, SoundKind } from "./sound-worker.ts";
-import type { Recording } from "./wav.ts";
+import { decodeWav, type Recording } from "./wav.ts";
 
 /** The packages that decode, which users install themselves. */
 const packages = {
@@ -18,7 +18,7 @@ const IDLE_MS = 5_000;
 let pool: Promise<Piscina<{ kind: SoundKind; bytes: Uint8Array }, DecodedSound>> | undefined;
 
 /**
- * Decodes FLAC, Ogg Vorbis or MP3 in threads of its own, by a package that users install themselves.
+ * Decodes WAV; or FLAC, Ogg Vorbis or MP3, in threads of its own, by a package that users install themselves.
  * @param place - names the recording in errors
  * @returns the mean of its channels
  * @throws {TroupeError} `DATA_PACKAGE` without the package, `DATA_EXAMPLE` for another format or a damaged file
@@ -26,7 +26,8 @@ let pool: Promise<Piscina<{ kind: SoundKind; bytes: Uint8Array }, DecodedSound>>
 export async function decodeSound(bytes: unknown, place: string): Promise<Recording> {
   if (!(bytes instanceof Uint8Array)) throw exampleError(place, "the bytes of a recording", typeof bytes);
   const kind = kindOf(bytes);
-  if (kind === undefined) throw exampleError(place, "FLAC, Ogg Vorbis or MP3", "another format");
+  if (kind === undefined) throw exampleError(place, "WAV, FLAC, Ogg Vorbis or MP3", "another format");
+  if (kind === "wav") return decodeWav(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), place);
   pool ??= import("piscina").then(
     ({ Piscina }) =>
       new Piscina({
@@ -42,8 +43,23 @@ export async function decodeSound(bytes: unknown, place: string): Promise<Record
   return decoded;
 }
 
-function kindOf(bytes: Uint8Array): SoundKind | undefined {
+/** @returns the number of samples of a recording, which WAV and FLAC say in front; others are decoded. @throws as {@link decodeSound} */
+export async function soundLength(bytes: unknown, place: string): Promise<number> {
+  if (bytes instanceof Uint8Array && kindOf(bytes) === "flac" && bytes.length >= FLAC_LENGTH_END) {
+    const info = Buffer.from(bytes.buffer, bytes.byteOffset, FLAC_LENGTH_END);
+    const length = info.readUInt32BE(FLAC_LENGTH_END - 4) + 2 ** 32 * ((info[FLAC_LENGTH_END - 5] ?? 0) & 15);
+    // None where its writer did not know it.
+    if (length > 0) return length;
+  }
+  return (await decodeSound(bytes, place)).samples.length;
+}
+
+/** End of the 36 bits in FLAC's first block that count samples. @see https://www.rfc-editor.org/rfc/rfc9639#section-8.2 */
+const FLAC_LENGTH_END = 26;
+
+function kindOf(bytes: Uint8Array): SoundKind | "wav" | undefined {
   const begin = Buffer.from(bytes.subarray(0, 4)).toString("latin1");
+  if (begin === "RIFF") return "wav";
   if (begin === "fLaC") return "flac";
   if (begin === "OggS") return "ogg";
   const isFrame = bytes[0] === 0xff && ((bytes[1] ?? 0) & 0xe0) === 0xe0;

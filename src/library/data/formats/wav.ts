@@ -20,6 +20,11 @@ export async function readWav(path: string): Promise<Recording> {
   const bytes = await readBounded(path, maxFileBytes.sound).catch((cause: unknown) => {
     throw unreadable(path, cause);
   });
+  return decodeWav(bytes, path);
+}
+
+/** Decodes the bytes of a WAV file, as {@link readWav} reads it. @param path - names it in errors */
+export function decodeWav(bytes: Buffer, path: string): Recording {
   const chunks = chunksOf(path, bytes);
   const format = chunks.get("fmt ");
   const data = chunks.get("data");

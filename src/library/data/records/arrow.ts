@@ -1,7 +1,7 @@
 import { crc32, zstdDecompressSync } from "node:zlib";
 import type * as Arrow from "apache-arrow";
 import { TroupeError } from "../../../errors/index.ts";
-import { exampleError, type JsonRecord, optionalPackage } from "../formats/index.ts";
+import { exampleError, type JsonRecord, optionalPackage, unpackLz4Frame } from "../formats/index.ts";
 import type { RecordFormat } from "./block.ts";
 import { ForwardReader, type RangedFile } from "./ranged-file.ts";
 
@@ -156,6 +156,10 @@ function library(): Promise<Package> {
   loaded ??= optionalPackage("apache-arrow", async () => {
     const found = await import("apache-arrow");
     const { compressionRegistry, CompressionType } = found;
+    if (compressionRegistry.get(CompressionType.LZ4_FRAME) === null)
+      compressionRegistry.set(CompressionType.LZ4_FRAME, {
+        decode: (bytes) => unpackLz4Frame(bytes, MOST_DICTIONARY_BYTES),
+      });
     // Absent before Node 22.15.
     if (typeof zstdDecompressSync === "function" && compressionRegistry.get(CompressionType.ZSTD) === null)
       compressionRegistry.set(CompressionType.ZSTD, {

@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
+import { fileStatus } from "../../../errors/untrusted/index.ts";
 import { isS3 } from "../../s3-client.ts";
 import { missingData, pathsOf } from "../text/text-source.ts";
 import { arrow } from "./arrow.ts";
@@ -34,8 +35,8 @@ export function formatOf(place: string): RecordFormat | undefined {
 }
 
 /**
- * Finds the files of a source: entries in the given order, those of a folder or pattern sorted, and of a folder only the ones
- * whose format is known, or else all its pictures, recordings and texts as samples.
+ * Finds the files of a source: entries and names of braces in the given order, those of a folder or pattern sorted, and of a folder
+ * only the ones whose format is known, or else all its pictures, recordings and texts as samples. Each name of braces must be there.
  * @throws {TroupeError} `DATA_MISSING`, `DATA_OPTION` for a file whose format is not known
  */
 export async function placesOf(source: RecordSource): Promise<(string | LooseFolder)[]> {
@@ -65,11 +66,12 @@ function isHttp(place: string): boolean {
 
 async function placesAt(entry: string): Promise<string[]> {
   if (isHttp(entry)) return spread(entry);
-  if (isS3(entry)) return (await Promise.all(spread(entry).map(s3Places))).flat();
-  const found = await pathsOf(entry);
-  if (found.length > 0 || !entry.includes("{")) return found;
-  const spreaded = await Promise.all(spread(entry).map((path) => pathsOf(path)));
-  return spreaded.flat();
+  const names = !isS3(entry) && fileStatus(entry) !== undefined ? [entry] : spread(entry);
+  const found = await Promise.all(names.map(isS3(entry) ? s3Places : pathsOf));
+  // A name among many that stands for nothing would be left out in silence.
+  const absent = names.find((_, index) => found[index]?.length === 0);
+  if (absent !== undefined) throw missing(absent);
+  return found.flat();
 }
 
 /** The most names for one with braces. */
@@ -89,9 +91,10 @@ function spread(name: string): string[] {
       got: JSON.stringify(name),
       fields: { name },
     });
+  const listed = inside.includes(",") ? inside.split(",") : [`{${inside}}`];
   const parts =
     first === undefined
-      ? inside.split(",")
+      ? listed
       : Array.from({ length: Math.max(0, count) }, (_, index) =>
           `${Number(first) + index}`.padStart(first.length, "0"),
         );
