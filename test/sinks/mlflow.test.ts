@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TroupeEventBody } from "../../src/job/events/index.ts";
 import { mlflowSink } from "../../src/tools/sinks/index.ts";
+import { MlflowClient } from "../../src/tools/sinks/mlflow/client.ts";
 import { samples, stamped } from "../events/samples.ts";
 import { MlflowServer } from "./mlflow-server.ts";
 
@@ -94,6 +96,23 @@ describe("the MLflow sink", () => {
     expect(told.at(-1)).toMatchObject({ kind: "output.resumed", numLost: 0 });
     expect(JSON.stringify(told)).not.toContain("secret");
   }, 60_000);
+
+  it("says that a server gives no answer", async () => {
+    const sockets = new Set<Socket>();
+    const silent = createServer((socket) => void sockets.add(socket)).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+      silent.close();
+    });
+    const soon = AbortSignal.timeout(50);
+    const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(soon);
+    onTestFinished(() => timeout.mockRestore());
+    const { port } = silent.address() as AddressInfo;
+    const client = new MlflowClient(`http://127.0.0.1:${port}`, {});
+    await expect(client.post("runs/create", {})).rejects.toThrow("it gave no answer within 10 s");
+    expect(timeout).toHaveBeenCalledWith(10_000);
+  });
 
   it("goes on in the run of its folder when the training is resumed, and beside other runs", async () => {
     const server = await openServer();

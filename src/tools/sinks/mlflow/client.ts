@@ -63,6 +63,7 @@ export class MlflowClient {
       ...request,
       signal: AbortSignal.timeout(patienceMs),
     }).catch((cause: Error) => {
+      if (cause.name === "TimeoutError") throw new Error(`it gave no answer within ${patienceMs / 1000} s`);
       throw new Error(`it cannot be reached: ${causeOf(cause)}`);
     });
     const text = await answer.text();
