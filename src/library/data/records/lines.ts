@@ -15,7 +15,8 @@ export const jsonLines: RecordFormat = {
   async index(file, builder) {
     const reader = new ForwardReader(file);
     let [line, begin, isTooLong] = [1, 0, false];
-    let rest: Buffer = Buffer.alloc(0);
+    /** The beginning of a line whose end is in a later chunk; put together once, since a line may have many. */
+    let parts: Buffer[] = [];
     const end = (bytes: Buffer, place: string) => {
       if (isTooLong) builder.skip(tooLong(place));
       else addLine(builder, bytes, begin, place);
@@ -30,20 +31,20 @@ export const jsonLines: RecordFormat = {
       let from = 0;
       for (let to = chunk.indexOf(NEWLINE); to >= 0; to = chunk.indexOf(NEWLINE, from)) {
         const bytes = chunk.subarray(from, to);
-        end(rest.length === 0 ? bytes : Buffer.concat([rest, bytes]), `${file.place}:${line}`);
-        rest = Buffer.alloc(0);
+        end(parts.length === 0 ? bytes : Buffer.concat([...parts, bytes]), `${file.place}:${line}`);
+        parts = [];
         begin = at - chunk.length + to + 1;
         from = to + 1;
       }
       if (isTooLong && at - begin > MOST_DAMAGED_BYTES) break;
-      if (isTooLong) continue;
-      rest = Buffer.concat([rest, chunk.subarray(from)]);
-      if (rest.length <= MOST_LINE_BYTES) continue;
+      if (isTooLong || from === chunk.length) continue;
+      parts.push(Buffer.from(chunk.subarray(from)));
+      if (at - begin <= MOST_LINE_BYTES) continue;
       if (!builder.leavesOut) throw tooLong(`${file.place}:${line}`);
       isTooLong = true;
-      rest = Buffer.alloc(0);
+      parts = [];
     }
-    if (rest.length > 0 || isTooLong) end(rest, `${file.place}:${line}`);
+    if (parts.length > 0 || isTooLong) end(Buffer.concat(parts), `${file.place}:${line}`);
   },
   async read(file, block) {
     const bytes = await file.read(block.begin, block.end);
