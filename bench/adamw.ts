@@ -6,8 +6,8 @@
 import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { empty, nativeInfo, ops, setNumThreads, type Tensor, zeros } from "../src/compute/tensor/index.ts";
-import { machine } from "./machine.ts";
-import { median } from "./median.ts";
+import { machine } from "./measure/machine.ts";
+import { median } from "./measure/median.ts";
 import { startPeer } from "./ops/peer.ts";
 
 const numParameters = 124_000_000;

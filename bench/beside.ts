@@ -8,7 +8,7 @@ import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
-import { load } from "./machine.ts";
+import { load } from "./measure/machine.ts";
 
 const usage = `
 usage: npm run bench -- beside TREE [OPTIONS]

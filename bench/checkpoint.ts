@@ -14,7 +14,7 @@ import { measureFiles } from "./checkpoint/files.ts";
 import { measureGrowth } from "./checkpoint/growth.ts";
 import { runPeer } from "./checkpoint/peer.ts";
 import { isSize, measureTraining, sizes } from "./checkpoint/training.ts";
-import { progress } from "./progress.ts";
+import { progress } from "./measure/progress.ts";
 
 const usage = `
 usage: npm run bench -- checkpoint [OPTIONS]

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { readArguments, refuse } from "../scripts/arguments.mjs";
 import { loadNative, nativeInfo } from "../src/compute/tensor/index.ts";
 import { type Measured, type RankTask, startRank } from "./collectives/start-rank.ts";
-import { machine } from "./machine.ts";
+import { machine } from "./measure/machine.ts";
 
 const settings = [
   { backend: "local", placement: "thread" },

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { openRecords } from "../src/entries/data.ts";
 import { makeTars } from "./data/tars.ts";
-import { load } from "./machine.ts";
+import { load } from "./measure/machine.ts";
 
 const usage = `
 usage: npm run bench -- data [OPTIONS]

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
 import { Runtime } from "../src/entries/index.ts";
-import { median } from "./median.ts";
+import { median } from "./measure/median.ts";
 
 const usage = `
 usage: npm run bench -- dynamic-shapes --data FOLDER --vocab FILE [OPTIONS]

@@ -6,7 +6,7 @@
 import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { type Measured, measure, type Work } from "./events/measure.ts";
 import { everySink, nobody, type Telling, tellings } from "./events/telling.ts";
-import { median } from "./median.ts";
+import { median } from "./measure/median.ts";
 
 const usage = `
 usage: npm run bench -- events [OPTIONS]

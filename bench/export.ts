@@ -5,8 +5,8 @@ import { cpus } from "node:os";
 import { readArguments } from "../scripts/arguments.mjs";
 import { empty, ops, scope, setNumThreads, type Tensor } from "../src/compute/tensor/index.ts";
 import { ggufTypes } from "../src/library/export/gguf/export-gguf.ts";
-import { load } from "./machine.ts";
-import { median } from "./median.ts";
+import { load } from "./measure/machine.ts";
+import { median } from "./measure/median.ts";
 
 const NUM_WEIGHTS = 1 << 22;
 const ROUNDS = 5;

@@ -17,7 +17,7 @@ import {
 } from "../test/package/bare-machine.ts";
 import { InstalledPackage, productionPackages } from "../test/package/installed.ts";
 import { LocalProxy } from "../test/package/proxy.ts";
-import { median } from "./median.ts";
+import { median } from "./measure/median.ts";
 
 const usage = `
 usage: npm run bench -- first-use [OPTIONS]

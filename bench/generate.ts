@@ -26,8 +26,8 @@ import { Generator } from "../src/library/models/generation/generator.ts";
 import { settle } from "../src/library/models/generation/options.ts";
 import { GPT2LMHeadModel, LlamaForCausalLM, weightBytes } from "../src/library/models/index.ts";
 import { Transformers } from "./generate/transformers.ts";
-import { load, machine } from "./machine.ts";
-import { median } from "./median.ts";
+import { load, machine } from "./measure/machine.ts";
+import { median } from "./measure/median.ts";
 
 const NEW_TOKENS = Number(process.env.TOKENS ?? 64);
 const NUM_PROMPTS = 64;

@@ -41,8 +41,8 @@ import {
   unsurenessOf,
 } from "./learning/page.ts";
 import { readPredicted, recordRows, recordWeights } from "./learning/record.ts";
-import { machine } from "./machine.ts";
-import { median } from "./median.ts";
+import { machine } from "./measure/machine.ts";
+import { median } from "./measure/median.ts";
 
 /** The record of a run, from either side. */
 interface Run {

@@ -7,8 +7,8 @@
 import { fileURLToPath } from "node:url";
 import { countOf, numberOf, readArguments } from "../scripts/arguments.mjs";
 import { type EventSink, type LiveModel, Runtime } from "../src/entries/index.ts";
-import { load } from "./machine.ts";
-import { median } from "./median.ts";
+import { load } from "./measure/machine.ts";
+import { median } from "./measure/median.ts";
 
 const usage = `
 usage: npm run bench -- live [OPTIONS]

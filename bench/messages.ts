@@ -11,7 +11,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readArguments, refuse } from "../scripts/arguments.mjs";
-import { machine } from "./machine.ts";
+import { machine } from "./measure/machine.ts";
 import { measureLife } from "./messages/life.ts";
 import { measureProcesses } from "./messages/processes.ts";
 import { measureRoundTrips } from "./messages/round-trips.ts";

@@ -20,8 +20,8 @@ import {
   type Tensor,
   zeros,
 } from "../src/compute/tensor/index.ts";
-import { load, machine } from "./machine.ts";
-import { median } from "./median.ts";
+import { load, machine } from "./measure/machine.ts";
+import { median } from "./measure/median.ts";
 import { timeFast } from "./ops/fast.ts";
 import { startPeer } from "./ops/peer.ts";
 

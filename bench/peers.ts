@@ -11,7 +11,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
-import { load, machine } from "./machine.ts";
+import { load, machine } from "./measure/machine.ts";
 import { type Contender, presetNames, presetOf } from "./peers/presets.ts";
 
 interface Measured {

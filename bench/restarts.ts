@@ -7,7 +7,7 @@ import { Runtime } from "../src/entries/index.ts";
 import { Chance } from "../test/chaos/chance.ts";
 import { ActorThreads } from "../test/chaos/faults.ts";
 import { phases, Replacements } from "../test/chaos/live/replacements.ts";
-import { load } from "./machine.ts";
+import { load } from "./measure/machine.ts";
 
 const usage = `
 usage: npm run bench -- restarts [OPTIONS]

@@ -7,7 +7,7 @@
 // (docs/internals/scale.md): hosts of 8 ranks that split each layer, up to 16 stages, replicas beyond.
 import { readArguments } from "../scripts/arguments.mjs";
 import { rowLength } from "../src/actors/shard/index.ts";
-import { machine } from "./machine.ts";
+import { machine } from "./measure/machine.ts";
 import { simulateControl } from "./scale/control-plane.ts";
 import { groupsAt } from "./scale/meetings.ts";
 import { measuredPrices, NUM_ADDRESSES, NUM_ASKERS, storeSeconds } from "./scale/prices.ts";

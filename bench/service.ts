@@ -15,7 +15,7 @@ import { CheckpointServer } from "troupe/checkpoint";
 import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { write } from "./checkpoint/files.ts";
 import { slopeOf } from "./checkpoint/growth.ts";
-import { median } from "./median.ts";
+import { median } from "./measure/median.ts";
 
 const usage = `
 usage: npm run bench -- service [OPTIONS]

@@ -10,7 +10,7 @@ import { type EventOf, Runtime, type RuntimeOptions } from "troupe";
 import { memory, resetPeakMemory } from "troupe/tensor";
 import { readArguments, refuse } from "../scripts/arguments.mjs";
 
-import { median } from "./median.ts";
+import { median } from "./measure/median.ts";
 
 /** The measurements of one strategy. */
 interface Row {

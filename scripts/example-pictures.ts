@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { load } from "../bench/machine.ts";
-import { processorMs } from "../bench/processor-time.ts";
+import { load } from "../bench/measure/machine.ts";
+import { processorMs } from "../bench/measure/processor-time.ts";
 import { readArguments, refuse } from "./arguments.mjs";
 import { curvesPicture } from "./run-picture/curves.ts";
 

@@ -3,7 +3,7 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { empty, type Tensor } from "troupe";
 import { type Checkpoint, CheckpointDraft, LocalFolder, openCheckpoint } from "troupe/checkpoint";
-import { median } from "../median.ts";
+import { median } from "../measure/median.ts";
 
 /** A save and a load of a checkpoint, and plain transfers of as many bytes, medians in milliseconds. */
 export interface FileTimes {

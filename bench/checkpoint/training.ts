@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { Runtime, type TroupeEvent } from "troupe";
 import { memory, resetPeakMemory } from "troupe/tensor";
-import { median } from "../median.ts";
+import { median } from "../measure/median.ts";
 
 /** Models to be saved: settings of the job of `bench gpt`. */
 export const sizes = {

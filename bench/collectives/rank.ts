@@ -2,7 +2,7 @@
 import { parentPort } from "node:worker_threads";
 import { openCommunicator } from "../../src/compute/collectives/index.ts";
 import { empty, ones, scope, setNumThreads, tensor } from "../../src/compute/tensor/index.ts";
-import { median } from "../median.ts";
+import { median } from "../measure/median.ts";
 import type { Measured, RankTask } from "./start-rank.ts";
 
 const task: RankTask = JSON.parse(process.env.TROUPE_BENCH_TASK ?? "{}");

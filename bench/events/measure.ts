@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type EventSink, Runtime, type TroupeEvent } from "troupe";
-import { median } from "../median.ts";
+import { median } from "../measure/median.ts";
 import type { Telling } from "./telling.ts";
 
 /** The job of a measurement, and its number of ranks. */

@@ -1,7 +1,7 @@
 // node bench/learning/ours.ts JSON: trains one case on 2 ranks, ZeRO-3, and prints what it came to as one line of JSON.
 import { cpus } from "node:os";
 import { Runtime } from "../../src/entries/index.ts";
-import { median } from "../median.ts";
+import { median } from "../measure/median.ts";
 import { fastestInARow } from "./page.ts";
 
 interface Asked {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { type ActorRef, ActorSystem } from "../../src/runtime/index.ts";
-import { quantile } from "../median.ts";
+import { quantile } from "../measure/median.ts";
 import type { BenchProtocol } from "./actor.ts";
 import type { RawJob } from "./raw-thread.ts";
 import { interleave, medianRatio, printLine, spread } from "./rounds.ts";

@@ -1,4 +1,4 @@
-import { median } from "../median.ts";
+import { median } from "../measure/median.ts";
 
 /** Figures of one contestant, one a round. */
 export type Rounds = number[];

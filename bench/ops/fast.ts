@@ -14,7 +14,7 @@ import {
   type Tensor,
   zeros,
 } from "../../src/compute/tensor/index.ts";
-import { load } from "../machine.ts";
+import { load } from "../measure/machine.ts";
 
 const [rows, width, inner, classes] = [512, 768, 3072, 50_257];
 const numTurns = 15;

@@ -7,7 +7,7 @@ import {
   reduceScatterSequence,
 } from "../../src/compute/collectives/index.ts";
 import { noGrad, ops, scope, setNumThreads, type Tensor, zeros } from "../../src/compute/tensor/index.ts";
-import { median } from "../median.ts";
+import { median } from "../measure/median.ts";
 
 /** The measurement that a rank makes. */
 export interface OverlapTask {

@@ -8,7 +8,7 @@ import { ActorSystem, type SpawnOptions } from "../../src/runtime/index.ts";
 import { ActorRef, type Sender } from "../../src/runtime/messaging/actor-ref.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
-import { median } from "../median.ts";
+import { median } from "../measure/median.ts";
 import type { BenchProtocol } from "../messages/actor.ts";
 import type { Questions } from "./asker.ts";
 import type { ControlCosts } from "./control-plane.ts";

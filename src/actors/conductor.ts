@@ -4,35 +4,30 @@ import type { Tensor } from "../compute/tensor/index.ts";
 import { TroupeError } from "../errors/index.ts";
 import type { EndReason, TroupeEventBody } from "../job/events/index.ts";
 import type { TrainerState } from "../library/checkpoint/index.ts";
-import type { Scores } from "../library/data/index.ts";
-import { type ActorRef, AskTimeout } from "../runtime/index.ts";
+import type { ActorRef } from "../runtime/index.ts";
 import {
   AlikeSteps,
   AnomalyReview,
-  type BegunSave,
   type BestStates,
   type CallLog,
   type CallOrders,
   type CallReader,
   checkAlike,
-  type EvaluatedLoss,
-  Evaluation,
-  evaluationOrders,
+  Evaluator,
   Pipeline,
+  RequestedSaves,
   type RunControl,
   type RunListener,
-  type SaveReasons,
-  type SaveRequest,
   Saving,
   ScriptedCalls,
   type StepDone,
+  StepOrders,
   StepReport,
   sliceWriters,
 } from "./engine/conductor/index.ts";
 import { Broadcast } from "./engine/relay/index.ts";
 import type { InspectionRequest, Inspections } from "./inspect/index.ts";
 import type {
-  BatchRequest,
   CheckpointerProtocol,
   DeclaredModel,
   HeldWeights,
@@ -41,12 +36,10 @@ import type {
   LoopLeft,
   RankGroup,
   RankPlan,
-  RankProtocol,
   RankStepped,
   RunResult,
   RunSchedule,
   SnapshotProtocol,
-  StepOrder,
 } from "./protocols/index.ts";
 
 /** The parts and settings that a conductor works with. */
@@ -81,9 +74,6 @@ export interface ConductorOptions {
 /** Steps granted to the ranks before the first of them is done: hides the conductor's latency. */
 const STEPS_AHEAD = 3;
 
-/** The longest time of a timer, over three weeks. A question that has waited for that long is asked again. */
-const FOR_EVER_MS = 2 ** 31 - 1;
-
 /**
  * Owns the step clock of a run: grants steps to the ranks, a few ahead, and reports their results in order. Work between two
  * steps (evaluation, snapshots) is requested in order, so that every rank does the same at the same place. One conductor leads
@@ -94,13 +84,9 @@ export class Conductor {
   readonly #group: RankGroup;
   readonly #all: Broadcast;
   readonly #pipeline = new Pipeline(STEPS_AHEAD);
-  readonly #deadline: { readonly deadlineMs: number };
+  readonly #deadlineMs: number;
   /** The model that each rank has declared, in rank order. */
   #models: readonly DeclaredModel[] = [];
-  /** Requests that a step of this generation will answer. */
-  readonly #asked = new Set<InspectionRequest>();
-  /** Requests that a save of this generation will answer. */
-  readonly #askedSaves = new Set<SaveRequest>();
   /** Rejects once this generation is over. */
   readonly #ended = Promise.withResolvers<never>();
   readonly #review: AnomalyReview;
@@ -108,13 +94,15 @@ export class Conductor {
   /** The number of steps that were made and reviewed without an anomaly. */
   readonly #reviewedSteps = new StepCounter();
   readonly #alike: AlikeSteps;
+  readonly #orders: StepOrders;
+  readonly #evaluator: Evaluator;
+  readonly #saves: RequestedSaves;
   #saving: Saving | undefined;
   /** Includes steps that are not made yet. */
   #granted = 0;
   /** Whether a review has ended this generation, with all its actors well. */
   #isReviewed = false;
   #lossNats = Number.NaN;
-  #evaluationLossNats: number | undefined;
 
   /** @param group - refs to this generation alone */
   constructor(group: RankGroup, options: ConductorOptions) {
@@ -125,8 +113,12 @@ export class Conductor {
     this.#report = new StepReport({ ...options, ...options.schedule });
     // Work granted ahead waits for all granted before it.
     const deadlineMs = options.plan.execution.deadlineMs * STEPS_AHEAD;
-    this.#deadline = { deadlineMs };
+    this.#deadlineMs = deadlineMs;
     this.#all = new Broadcast(group, options.plan.groups.hosts ?? [], deadlineMs);
+    this.#orders = new StepOrders(options);
+    const parts = { group, all: this.#all, pipeline: this.#pipeline, report: this.#report };
+    this.#evaluator = new Evaluator({ ...options, ...parts, deadlineMs, lastStep: () => this.#lastStep });
+    this.#saves = new RequestedSaves({ ...options, all: this.#all, saving: () => this.#saving });
     this.#reviewedSteps.reach(options.plan.initial.step);
     // Rejection is delivered to waiters.
     this.#ended.promise.catch(() => {});
@@ -147,24 +139,24 @@ export class Conductor {
       const reader = calls?.read(this.#options.plan.initial.step);
       await this.#options.onPrepared(joinedAtMs);
       // Programs of a live model save nothing: its script does.
-      for (const rank of calls === undefined ? this.#group.ranks.keys() : [])
-        this.#listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
+      for (const rank of calls === undefined ? this.#group.ranks : [])
+        this.#saves.listen(rank).catch((error: unknown) => this.#pipeline.fail(error));
       const steps =
         calls === undefined || reader === undefined
           ? await this.#makeSteps()
           : await this.#makeCalls(calls, reader);
       const { schedule, control } = this.#options;
-      await this.#saveAsked(steps);
+      await this.#saves.asked(steps);
       const endedBy = steps < schedule.steps && steps === control.end?.step ? control.end.why : undefined;
       const isComplete = steps >= schedule.steps || endedBy !== undefined;
       const sample = schedule.sample && isComplete ? await this.#sample(steps) : undefined;
       await this.#all.ask("ranks", "end", {});
-      await this.#saveAsked(steps);
+      await this.#saves.asked(steps);
       await this.#saving?.settle();
       return {
         steps,
         lossNats: this.#lossNats,
-        evaluationLossNats: this.#evaluationLossNats,
+        evaluationLossNats: this.#evaluator.lossNats,
         sample,
         ...(endedBy && { endedBy }),
         saveError: this.#saving?.error,
@@ -214,7 +206,7 @@ export class Conductor {
       if (control.isPaused) await this.#pause(step);
       if (control.isStopping) break;
       const isLast = step + 1 === this.#lastStep;
-      const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, isLast));
+      const save = await this.#pipeline.unlessFailed(this.#saves.begin(step + 1, isLast));
       if (step >= this.#lastStep) break;
       this.#granted = step + 1;
       await this.#pipeline.add(this.#step(step, save?.receivers), (done) => {
@@ -222,7 +214,7 @@ export class Conductor {
       });
       if (!isLast && (step + 1) % schedule.evaluateEverySteps !== 0) continue;
       evaluatedAt = step + 1;
-      await this.#evaluate(step + 1);
+      await this.#evaluator.evaluate(step + 1);
       await this.#keepBest(step + 1);
     }
     await this.#pipeline.drain();
@@ -250,14 +242,14 @@ export class Conductor {
           scripted.dropMade();
           if (control.openSaves.length > 0) await this.#pipeline.drain();
           if (scripted.isHalted) continue;
-          await this.#saveAsked(this.#granted);
+          await this.#saves.asked(this.#granted);
           await this.#pipeline.unlessFailed(changed);
           this.#report.restartClock();
         }
       }
       await this.#pipeline.drain();
     } while (await scripted.goOn());
-    await this.#saveNow([], this.#granted, { isLast: true });
+    await this.#saves.now(this.#granted, { isLast: true });
     return this.#granted;
   }
 
@@ -271,20 +263,20 @@ export class Conductor {
       all: this.#all,
       pipeline: this.#pipeline,
       checkpointer: this.#options.checkpointer,
-      ...this.#deadline,
+      deadlineMs: this.#deadlineMs,
       get step() {
         return conductor.#granted;
       },
-      orderOf: (step) => this.#orderOf(step),
+      orderOf: (step) => this.#orders.next(step),
       entriesAt: (step) => this.#saving?.entriesAt(step) ?? [],
-      saveNow: (step, reasons) => this.#saveNow([], step, reasons),
+      saveNow: (step, reasons) => this.#saves.now(step, reasons),
       load: (folder) => this.#options.load(folder),
       isOfCode: (error) => this.#options.isOfCode(error),
       rewind: (step, requests) => {
         this.#granted = step;
-        this.#openRequests(requests);
+        this.#orders.rewind(requests);
       },
-      evaluate: (step, onLoss) => this.#evaluate(step, onLoss),
+      evaluate: (step, onLoss) => this.#evaluator.evaluate(step, onLoss),
       take: async (weights) => {
         const step = this.#granted;
         const initial = await this.#options.hold({ ...weights, step: step + 1 });
@@ -295,7 +287,7 @@ export class Conductor {
       },
       update: async (requests, ask, onUpdated) => {
         const step = this.#granted;
-        const save = await this.#pipeline.unlessFailed(this.#beginSave(step + 1, false));
+        const save = await this.#pipeline.unlessFailed(this.#saves.begin(step + 1, false));
         this.#granted = step + 1;
         const own = save?.receivers?.map((snapshotTo) => ({ snapshotTo }));
         await this.#pipeline.add(
@@ -321,7 +313,7 @@ export class Conductor {
     const { best, schedule, control } = this.#options;
     const isDue = step > 0 && step % schedule.evaluateEverySteps === 0;
     if (best === undefined || !isDue || best.has(step) || control.isStopping) return;
-    await this.#evaluate(step);
+    await this.#evaluator.evaluate(step);
     await this.#keepBest(step);
   }
 
@@ -335,7 +327,7 @@ export class Conductor {
     const { isBest, numSinceBest } = best.at(step);
     const named = { as: "best", metric: best.valueAt(step) };
     if (isBest && keep && schedule.saving.everySteps !== undefined)
-      await this.#saveNow([], step, { isAsked: true, isPresent: true, named });
+      await this.#saves.now(step, { isAsked: true, isPresent: true, named });
     if (numSinceBest >= patience && step < this.#lastStep) this.#endAt(step, "no-improvement");
   }
 
@@ -343,11 +335,11 @@ export class Conductor {
   async #endEarly(step: number, evaluatedAt: number): Promise<void> {
     const { evaluateEverySteps } = this.#options.schedule;
     if (evaluatedAt !== step && step % evaluateEverySteps !== 0) {
-      await this.#evaluate(step);
+      await this.#evaluator.evaluate(step);
       await this.#pipeline.drain();
       await this.#keepBest(step);
     }
-    await this.#saveNow([], step, { isLast: true });
+    await this.#saves.now(step, { isLast: true });
   }
 
   /** Grants nothing before `step` while the run is paused; the present state is saved on request. */
@@ -357,83 +349,17 @@ export class Conductor {
     while (control.isPaused) {
       const changed = control.changed();
       control.held(step);
-      await this.#saveAsked(step);
+      await this.#saves.asked(step);
       await Promise.race([changed, this.#ended.promise]);
     }
     this.#report.restartClock();
-  }
-
-  /** Begins the save of the state after `step` updates, the last of which is about to be granted. */
-  async #beginSave(step: number, isLast: boolean): Promise<BegunSave | undefined> {
-    const asked = this.#newSaves();
-    const wanted = this.#options.control.wantedState(step);
-    const isAsked = asked.length > 0 || wanted !== undefined;
-    const save = await this.#beginFor(asked, step, { isLast, isAsked, ...wanted });
-    if (wanted !== undefined && save !== undefined) void this.#options.control.stateSaved(step, save.outcome);
-    return save;
-  }
-
-  /** Makes the saves that one rank's code requests, one after the other. @throws when the rank ends */
-  async #listen(rank: number): Promise<void> {
-    const { control } = this.#options;
-    const ref = this.#group.ranks[rank] as ActorRef<RankProtocol>;
-    for (;;) {
-      const asked = await ref.ask("wanted", {}, { deadlineMs: FOR_EVER_MS }).catch(unlessLate);
-      if (asked === undefined) continue;
-      const { step, named } = asked;
-      control.wantState(step, named);
-      const save = await this.#saveNow([], step, { isAsked: true, isPresent: true, named });
-      if (save !== undefined) void control.stateSaved(step, save.outcome);
-      ref.tell("heard", {});
-    }
-  }
-
-  /** Saves the state after `step` updates if a save is requested, with no further update under way. */
-  async #saveAsked(step: number): Promise<void> {
-    const asked = this.#newSaves();
-    if (asked.length > 0) await this.#saveNow(asked, step, { isLast: true, isAsked: true });
-  }
-
-  /**
-   * Saves the state after `step` updates, the last completed, for the requests `asked`.
-   * @returns once every shard keeps that state; undefined where it is not saved
-   */
-  async #saveNow(
-    asked: readonly SaveRequest[],
-    step: number,
-    reasons: SaveReasons,
-  ): Promise<BegunSave | undefined> {
-    const save = await this.#beginFor(asked, step, reasons);
-    const receivers = save?.receivers;
-    const [checkpointer] = receivers ?? [];
-    if (receivers === undefined || checkpointer === undefined) return save;
-    const own = receivers.map((receiver) => ({ checkpointer: receiver }));
-    await this.#all.tell("shards", "snapshot", { step: step - 1, checkpointer }, own);
-    await this.#all.ask("shards", "noted", {});
-    return save;
-  }
-
-  async #beginFor(
-    asked: readonly SaveRequest[],
-    step: number,
-    reasons: SaveReasons,
-  ): Promise<BegunSave | undefined> {
-    const save = await this.#saving?.begin(step, reasons);
-    if (save === undefined) return undefined;
-    for (const request of asked) this.#askedSaves.add(request);
-    void this.#options.control.answer(asked, save.outcome);
-    return save;
-  }
-
-  #newSaves(): SaveRequest[] {
-    return this.#options.control.openSaves.filter((request) => !this.#askedSaves.has(request));
   }
 
   async #newSaving(): Promise<Saving | undefined> {
     const { checkpointer, plan, schedule, stateAt, emit, listener } = this.#options;
     if (checkpointer === undefined) return undefined;
     const options = {
-      ...{ rules: schedule.saving, checkpointer, generation: plan.generation, ...this.#deadline },
+      ...{ rules: schedule.saving, checkpointer, generation: plan.generation, deadlineMs: this.#deadlineMs },
       ...{ stateAt, emit, listener, reviewed: (step: number) => this.#reviewedSteps.until(step) },
     };
     return new Saving(this.#models, { ...options, writers: await sliceWriters(this.#group, options) });
@@ -443,34 +369,11 @@ export class Conductor {
     step: number,
     receivers: readonly ActorRef<SnapshotProtocol>[] | undefined,
   ): Promise<StepDone | undefined> {
-    const { requests, message } = this.#orderOf(step);
+    const { requests, message } = this.#orders.next(step);
     const own = receivers?.map((snapshotTo) => ({ snapshotTo }));
     return this.#options.begin("step", () =>
       this.#make(step, requests, this.#all.ask("ranks", "step", message, own)),
     );
-  }
-
-  #orderOf(step: number): { readonly requests: readonly InspectionRequest[]; readonly message: StepOrder } {
-    const requests = this.#newRequests();
-    const patterns = (kind: InspectionRequest["of"]) =>
-      requests.flatMap(({ of, pattern }) => (of === kind ? pattern : []));
-    const record = requests.some(({ of }) => of === "tensors");
-    const ledger =
-      requests.some(({ of }) => of === "memory") ||
-      (step + 1) % this.#options.schedule.memoryEverySteps === 0;
-    const histograms = (step + 1) % this.#options.schedule.histogramsEverySteps === 0;
-    const { rateFactor = 1 } = this.#options.best?.at(step) ?? {};
-    const message = {
-      step,
-      ...(rateFactor !== 1 && { rateFactor }),
-      inspect: patterns("parameters"),
-      inspectUpdates: patterns("updates"),
-      record,
-      recordValues: requests.flatMap(({ values, pattern }) => (values ? pattern : [])),
-      ledger,
-      histograms,
-    };
-    return { requests, message };
   }
 
   /** @param asked - the ranks' answers to the order of the step. @returns undefined where their loops have returned before it */
@@ -537,18 +440,6 @@ export class Conductor {
     this.#reviewedSteps.endAt(step);
   }
 
-  /** Requests whose steps are not made are asked again, but for those of the next. */
-  #openRequests(ofNext: readonly InspectionRequest[]): void {
-    for (const request of this.#options.inspections.open)
-      if (!ofNext.includes(request)) this.#asked.delete(request);
-  }
-
-  #newRequests(): InspectionRequest[] {
-    const requests = this.#options.inspections.open.filter((request) => !this.#asked.has(request));
-    for (const request of requests) this.#asked.add(request);
-    return requests;
-  }
-
   #reportStep(step: number, done: StepDone): void {
     try {
       this.#review.review(step, done.ranks, done.shards);
@@ -559,63 +450,6 @@ export class Conductor {
     this.#reviewedSteps.reach(step);
     this.#options.control.notices.review(step, done.ranks, this.#options.emit);
     this.#lossNats = this.#report.emit(step, done, this.#models[0]?.parameters ?? []);
-  }
-
-  /** @param onLoss - called with the loss of each split */
-  async #evaluate(step: number, onLoss = (_split: string, _loss: EvaluatedLoss) => {}): Promise<void> {
-    const splits = Map.groupBy(this.#options.schedule.evaluation, ({ split }) => split);
-    for (const [split, batches] of splits)
-      await this.#evaluateSplit(step, split, batches, (loss) => onLoss(split, loss));
-  }
-
-  async #evaluateSplit(
-    step: number,
-    split: string,
-    batches: readonly BatchRequest[],
-    onLoss: (loss: EvaluatedLoss) => void,
-  ): Promise<void> {
-    const evaluation = new Evaluation();
-    const orders = evaluationOrders(batches, this.#group.ranks.length);
-    for (const requests of orders) {
-      const work = this.#all.ask("ranks", "evaluate", { step, requests });
-      const isLast = requests === orders.at(-1);
-      // A rank answers once its rows have arrived: after all answers, all rows are there.
-      const scored = work.then(async (shares) => ({
-        shares,
-        atMs: performance.now(),
-        metrics: isLast && step <= this.#lastStep ? await this.#scores(step, split, batches) : undefined,
-      }));
-      await this.#pipeline.add(scored, ({ shares, metrics, atMs }) => {
-        if (step > this.#lastStep) return;
-        evaluation.add(shares);
-        // The ranks go on while the dataset scores.
-        this.#report.restartClock(atMs);
-        if (!isLast) return;
-        this.#reportEvaluation(step, split, evaluation.loss, metrics);
-        onLoss(evaluation.loss);
-      });
-    }
-  }
-
-  /** The dataset's scores of the ranks' predictions of a split; undefined if the job predicts nothing. */
-  async #scores(step: number, split: string, batches: readonly BatchRequest[]): Promise<Scores | undefined> {
-    if (!this.#options.schedule.predicts) return undefined;
-    const numSamples = batches.reduce((total, request) => total + request.numSamples, 0);
-    return this.#group.feeder.ask("score", { step, split, numSamples }, this.#deadline);
-  }
-
-  #reportEvaluation(
-    step: number,
-    split: string,
-    evaluated: EvaluatedLoss,
-    metrics: Scores | undefined,
-  ): void {
-    const isFirst = split === this.#options.schedule.evaluation[0]?.split;
-    if (isFirst) this.#evaluationLossNats = evaluated.lossNats;
-    const named = metrics && { metrics };
-    const standing = isFirst ? this.#options.best?.note(step, { ...evaluated, ...named }) : undefined;
-    const verdict = standing && { isBest: standing.isBest };
-    this.#options.emit({ kind: "evaluation.finished", step, split, ...evaluated, ...named, ...verdict });
   }
 
   async #sample(step: number): Promise<string> {
@@ -632,11 +466,6 @@ function rendezvousOf(joined: readonly Joined[], groups: GroupPlan): GroupPlan {
     store === undefined ? [] : [[groups.hosts?.[rank], store]],
   );
   return kept.length === 0 ? groups : { ...groups, stores: Object.fromEntries(kept) };
-}
-
-/** Ignores that an answer did not come in time; throws any other error. */
-function unlessLate(error: unknown): undefined {
-  if (!(error instanceof AskTimeout)) throw error;
 }
 
 /** @returns undefined where a rank's loop has returned before the step */

@@ -6,7 +6,9 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { dematerialize, type Module, materialize } from "../../src/compute/nn/index.ts";
 import { noGrad, scope, tensor } from "../../src/compute/tensor/index.ts";
+import { Runtime } from "../../src/entries/index.ts";
 import { saveHuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
+import { tokenizerFromSpec } from "../../src/library/data/index.ts";
 import { applyDelta, lora, prefix, saveDelta, softPrompt } from "../../src/library/deltas/index.ts";
 import {
   GPT2LMHeadModel,
@@ -14,6 +16,7 @@ import {
   T5ForConditionalGeneration,
   weightBytes,
 } from "../../src/library/models/index.ts";
+import { Workspace } from "../fixtures/run-tiny.ts";
 
 const troupe = fileURLToPath(new URL("../../bin/troupe.mjs", import.meta.url));
 
@@ -164,6 +167,32 @@ describe("troupe generate", () => {
       /^troupe: \[delta\] expected a model that can generate, got a GPT2LMHeadModel with a soft prompt/,
     );
   });
+
+  it.each(["character", "byte"] as const)(
+    "reads and writes a run's checkpoint with the tokenizer that the run had: %s",
+    async (kind) => {
+      using workspace = new Workspace();
+      const dir = workspace.path("run");
+      await using runtime = await Runtime.spawn({ ranks: 1, steps: 2, checkpoint: { dir } });
+      const small = { layers: 1, width: 32, context: 32, sampleTokens: 0, evaluationSamples: 2 };
+      await runtime.run(new URL("../../examples/gpt/job.ts", import.meta.url), {
+        ...small,
+        data: workspace.text,
+        tokenizer: kind,
+      });
+      const checkpoint = join(dir, "step-000002");
+      const tokenizer = tokenizerFromSpec(
+        kind === "byte" ? { kind } : { kind, characters: "\n .0123456789eimst" },
+      );
+      const settings = ["--max-new-tokens", "12", "--seed", "3"];
+      const written = await command(checkpoint, "--prompt", "7 times ", ...settings);
+      expect(written.err).toBe("");
+      const prompt = [...tokenizer.encode("7 times ")];
+      const { out } = await command(checkpoint, "--tokens", "--prompt", prompt.join(), ...settings);
+      expect(out.split(",")).toHaveLength(12);
+      expect(written.out).toBe(`${tokenizer.decode([...prompt, ...out.split(",").map(Number)])}\n`);
+    },
+  );
 
   it("refuses what cannot be by name, before anything is written", async () => {
     const beside = await command(join(folder, "gpt2"), ...asked, "--beams", "2", "--top-k", "3");

@@ -9,11 +9,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Benchmarks that are called by name, and the one that is called by another. */
 const benchmarks = [
   ...readdirSync(join(root, "bench"))
-    .filter(
-      (file) =>
-        file.endsWith(".ts") &&
-        !["machine.ts", "median.ts", "processor-time.ts", "progress.ts"].includes(file),
-    )
+    .filter((file) => file.endsWith(".ts"))
     .map((file) => `bench/${file}`),
   "bench/gpu/train.ts",
 ];
@@ -90,6 +86,13 @@ describe("a script", () => {
 
 describe("a benchmark", () => {
   const named = benchmarks.map((file) => file.slice("bench/".length, -".ts".length));
+
+  it("is listed with its purpose where there is none of a name", () => {
+    const { status, stderr } = run("scripts/bench.mjs", "nonsense");
+    expect(status).toBe(1);
+    const listed = [...stderr.matchAll(/^ {2}([\w-]+) +[A-Z].{10,}$/gm)].map(([, name]) => name);
+    expect(listed).toEqual(named.filter((name) => !name.includes("/")));
+  });
 
   it.each(named)("says how it is called, and refuses an option that it does not have: %s", (name) => {
     const script = `bench/${name}.ts`;

@@ -1,6 +1,14 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { setNumThreads } from "../../compute/tensor/index.ts";
-import { loadTokenizer, type Tokenizer } from "../../library/data/index.ts";
+import { openCheckpoint } from "../../library/checkpoint/index.ts";
+import {
+  loadTokenizer,
+  type Tokenizer,
+  type TokenizerSpec,
+  tokenizerFromSpec,
+} from "../../library/data/index.ts";
 import * as models from "../../library/models/index.ts";
 import { number, print } from "./flags.ts";
 import { withWritingModel } from "./model-folder.ts";
@@ -26,7 +34,7 @@ export function addGenerateCommand(program: Command): void {
     )
     .argument(
       "<folder>",
-      "Hugging Face folder with config.json, weights and tokenizer, or an adapter: what a run with a delta saves, or peft",
+      "Hugging Face folder with config.json, weights and tokenizer, such as a run's checkpoint, or an adapter: what a run with a delta saves, or peft",
     )
     .requiredOption("--prompt <text...>", "one or several prompts")
     .option("--tokens", "read prompts and print results as token ids, separated by commas", false)
@@ -65,7 +73,7 @@ export function addGenerateCommand(program: Command): void {
 
 async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   return withWritingModel(path, flags.base, async ({ model, task, config, generationConfig, base }) => {
-    const tokenizer = flags.tokens ? undefined : await loadTokenizer(flags.tokenizer ?? base);
+    const tokenizer = flags.tokens ? undefined : await tokenizerOf(flags.tokenizer ?? base);
     const { eos_token_id: end } = config;
     const ends = task === "seq2seq_lm" && typeof end === "number" ? [end] : [];
     const prompts = flags.prompt.map((prompt) => encode(prompt, tokenizer, ends));
@@ -80,6 +88,14 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
         : tokenizer.decode([...(prompts[row] ?? []), ...bare]);
     });
   });
+}
+
+/** The tokenizer with which a run wrote the checkpoint, if the folder is one that has it; else that of the folder's files. */
+async function tokenizerOf(path: string): Promise<Tokenizer> {
+  if (!existsSync(join(path, "manifest.json"))) return loadTokenizer(path);
+  await using checkpoint = await openCheckpoint(path);
+  const spec = checkpoint.state.tokenizer as unknown as TokenizerSpec | null;
+  return spec === null ? loadTokenizer(path) : tokenizerFromSpec(spec);
 }
 
 function encode(prompt: string, tokenizer: Tokenizer | undefined, end: readonly number[]): number[] {

@@ -1,4 +1,4 @@
-import { processorMs } from "../../../bench/processor-time.ts";
+import { processorMs } from "../../../bench/measure/processor-time.ts";
 import type { Runtime } from "../../../src/entries/index.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { load } from "../../../bench/machine.ts";
-import { median } from "../../../bench/median.ts";
+import { load } from "../../../bench/measure/machine.ts";
+import { median } from "../../../bench/measure/median.ts";
 import { atExit } from "../at-exit.ts";
 import { Chance } from "../chance.ts";
 import { type LiveReport, lateIn, noSessions, REPLACED_MS, strikeSessions } from "../live/live.ts";

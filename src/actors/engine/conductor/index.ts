@@ -14,10 +14,13 @@ export {
   type SteppedModel,
 } from "./call-log.ts";
 export { AlikeSteps, checkAlike } from "./check-alike.ts";
-export { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
+export type { EvaluatedLoss } from "./evaluation.ts";
+export { Evaluator } from "./evaluator.ts";
 export { Pipeline } from "./pipeline.ts";
+export { RequestedSaves } from "./requested-saves.ts";
 export { over, RunControl, type SavedState, type SaveRequest } from "./run-control.ts";
 export type { RunListener } from "./run-listener.ts";
-export { type BegunSave, type SaveReasons, Saving, sliceWriters } from "./saving.ts";
+export { Saving, sliceWriters } from "./saving.ts";
 export { type CallOrders, ScriptedCalls } from "./scripted-calls.ts";
+export { StepOrders } from "./step-orders.ts";
 export { type StepDone, StepReport } from "./step-report.ts";

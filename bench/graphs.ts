@@ -1,0 +1,102 @@
+/**
+ * Trains a GPT with its blocks as graphs of several kinds, by turns, each run in a process of its own:
+ * `npm run bench -- graphs --turns 3 --ranks 2 --batch 2`. The fastest ten steps in a row are compared, the processor time, and what the
+ * step's products alone would take at the rate that one core reaches between the runs.
+ */
+
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { scope, setNumThreads, zeros } from "troupe/tensor";
+import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
+import { countIn, gptOptions, gptUsage } from "./gpt/options.ts";
+import { load } from "./measure/machine.ts";
+
+const usage = `
+usage: npm run bench -- graphs [OPTIONS]
+${gptUsage}
+  --graphs MODES    those that are compared (off,exact,fast)
+  --turns N         runs of each (3)`;
+const { values: flags } = readArguments(usage, {
+  ...gptOptions,
+  graphs: { type: "string", default: "off,exact,fast" },
+  turns: { type: "string", default: "3" },
+});
+const { graphs: modes, turns, ...given } = flags;
+const graphs = modes.split(",");
+const numTurns = countOf(usage, "turns", turns);
+const gpt = fileURLToPath(new URL("gpt.ts", import.meta.url));
+const options = Object.entries(given).map(([name, value]) => `--${name}=${value}`);
+const best = new Map(graphs.map((graph) => [graph, { step: Infinity, cpu: Infinity, losses: "" }]));
+let rate = 0;
+let work = 0;
+for (let turn = 0; turn < numTurns; turn += 1) {
+  for (const graph of graphs) {
+    const command = [...process.execArgv, gpt, ...options, `--graph=${graph}`];
+    const { stdout, stderr } = spawnSync(process.execPath, command, { encoding: "utf8" });
+    const run = JSON.parse(stdout || refuse(usage, "a run", stderr));
+    const { step, cpu } = best.get(graph) ?? { step: Infinity, cpu: Infinity };
+    const losses = JSON.stringify(run.losses);
+    best.set(graph, { step: Math.min(step, run.ten_min_s), cpu: Math.min(cpu, run.cpu_s), losses });
+    rate = Math.max(rate, productsPerSecond());
+    const mebibytes = Math.round(run.peak_bytes[0] / 2 ** 20);
+    console.log(
+      `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, last loss ${run.losses.at(-1)}, load ${load()}`,
+    );
+    work = productsOf(run.ranks * run.batch * run.seq, run.seq);
+    if (graph !== "off")
+      console.log(
+        `       recorded calls took ${run.record_steps.toFixed(2)} steps' time, their computation included, and made steps ${run.record_extra_steps.toFixed(2)} steps' time longer; ${run.recorded_late} of ${run.recorded} behind the warm-up`,
+      );
+  }
+}
+const [first, ...others] = [...best];
+for (const [graph, { step, cpu, losses }] of others) {
+  const [name, one] = first as NonNullable<typeof first>;
+  console.log(
+    `${graph} ${(one.step / step).toFixed(3)} × as fast as ${name}, by the fastest ten steps in a row; ${(one.cpu / cpu).toFixed(3)} × by the least processor time; ${losses === one.losses ? "the same losses" : "other losses"}`,
+  );
+}
+console.log(
+  `products reach ${(rate / 1e9).toFixed(0)} GFLOP/s on one core between the runs, by processor time`,
+);
+for (const [graph, { cpu }] of best)
+  console.log(
+    `  ${graph}: at that rate the products alone are ${((100 * work) / rate / cpu).toFixed(1)} % of a step`,
+  );
+
+/**
+ * The operations of a step's products: with the blocks' matrices and the vocabulary, and attention's with the keys that a token sees.
+ * Each is there forward and twice in backward; what attention computes again does not count.
+ */
+function productsOf(tokens: number, length: number): number {
+  const [layers, dim, vocabulary] = [
+    countIn(usage, flags, "layers"),
+    countIn(usage, flags, "dim"),
+    countIn(usage, flags, "vocab"),
+  ];
+  const weights = layers * 12 * dim ** 2 + vocabulary * dim;
+  const seen = layers * dim * (length + 1); // a key's and a value's row for each of (length + 1) / 2 keys
+  return 6 * (weights + seen) * tokens;
+}
+
+/** The best of some products of GPT-2's shapes on one thread, in operations a second of processor time. */
+function productsPerSecond(): number {
+  setNumThreads(1);
+  const dtype = flags.dtype === "fp32" ? "float32" : "bfloat16";
+  return scope(() => {
+    const [rows, inner, columns] = [1024, 768, 3072];
+    const a = zeros([rows, inner], { dtype }).add_(0.5);
+    const b = zeros([inner, columns], { dtype }).add_(0.5);
+    const seconds = Array.from({ length: 12 }, () => {
+      const before = process.cpuUsage();
+      scope(() => void a.matmul(b));
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1e6;
+    });
+    return (2 * rows * inner * columns) / Math.min(...seconds);
+  });
+}
+
+function milliseconds(seconds: number): string {
+  return `${(seconds * 1000).toFixed(2)} ms`;
+}
