@@ -185,10 +185,10 @@ const within: Readonly<Record<string, typeof arrows>> = {
   "actors/trainer": {
     runtime: ["running", "own-actors"],
     running: ["run", "interruption"],
-    run: ["settle-job", "rendezvous", "run-hosts", "translate-event", "live", "shared-system"],
+    run: ["settle-job", "rendezvous", "led-launch", "live"],
     "own-actors": ["translate-event", "shared-system"],
     "settle-job": ["stalls"],
-    "run-hosts": ["plan"],
+    "led-launch": ["plan", "translate-event", "shared-system"],
     stalls: ["recovery"],
     recovery: ["plan"],
     plan: ["resume"],

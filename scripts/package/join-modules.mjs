@@ -7,6 +7,13 @@ const programs =
   /-(entry|worker)\.ts$|\/actors\/preload\/(?!index)[^/]*\.ts$|\/relative-imports\.ts$|\/page\//;
 /** Modules that no actor's thread imports. */
 const options = /\/src\/(job\/options|tools\/cli)\//;
+/** Modules that the main thread of a process for actors loads, which starts threads and carries bytes. */
+const ofProcesses = [
+  "runtime/actor/preload",
+  "runtime/hosting/orphan",
+  "runtime/hosting/process-host",
+  "actors/preload/several-hosts",
+];
 /** Modules that threads load which never see a user's module. */
 const ofActors = [
   "runtime/hosting/thread-entry",
@@ -26,10 +33,11 @@ const ownUrl = /(?<=[(,=]\s*)import\.meta\.url/g;
 const ending = /(?<=new URL\("\.{1,2}\/[^"]+\.)ts(?=", import\.meta\.url\))/g;
 
 /**
- * Writes four modules of everything in `src/`, and for each file of `src/` one of its name with that file's exports: all
+ * Writes five modules of everything in `src/`, and for each file of `src/` one of its name with that file's exports: all
  * importers share the same classes and state. Node's loader spends 0.3 ms on each of some hundred modules, and a run of two
- * ranks has seven threads: more than half of a small run's processor time. The four are what every thread loads, what those
- * with a user's module load too, the rest, and the options: each imports those before it, and none a later one.
+ * ranks has seven threads: more than half of a small run's processor time. The five are what a process for actors loads before
+ * it starts threads, what every thread loads too, what those with a user's module load, the rest, and the options: each imports
+ * those before it, and none a later one.
  * @param {object} of
  * @param {string} of.sources - path of `src/`
  * @param {string} of.folder - made if it does not exist
@@ -39,6 +47,8 @@ const ending = /(?<=new URL\("\.{1,2}\/[^"]+\.)ts(?=", import\.meta\.url\))/g;
  * @param {boolean} [of.sourcemap]
  */
 export async function joinModules({ sources, folder, url, named, packages, sourcemap = false }) {
+  /** @type {Set<string>} */
+  let processes = new Set();
   /** @type {Set<string>} */
   let common = new Set();
   /** @type {Set<string>} */
@@ -59,6 +69,7 @@ export async function joinModules({ sources, folder, url, named, packages, sourc
         buildEnd() {
           /** @param {string} id */
           const importsOf = (id) => this.getModuleInfo(id)?.importedIds ?? [];
+          processes = reached(paths(ofProcesses), importsOf);
           common = reached(paths(ofActors), importsOf);
           jobs = reached(paths(ofJobs), importsOf);
         },
@@ -87,6 +98,7 @@ export async function joinModules({ sources, folder, url, named, packages, sourc
       includeDependenciesRecursively: false,
       groups: [
         { name: "options", test: options },
+        { name: "processes", test: (id) => !programs.test(id) && processes.has(id) },
         { name: "common", test: (id) => !programs.test(id) && common.has(id) },
         { name: "jobs", test: (id) => !programs.test(id) && jobs.has(id) },
         { name: "product", test: (id) => !programs.test(id) },

@@ -85,6 +85,27 @@ describe.skipIf(!nativeInfo().gloo)("a script that a launcher starts on several 
     expect(code).toBe(0);
   });
 
+  it("has a host that comes late take part, as long as it may open models", async () => {
+    const port = await freePort();
+    const script = "test/fixtures/launched-late.ts";
+    const members = [start(1, port, script)];
+    const { code, printed, complained } = await launch(0, port, script, (line) => {
+      if (/rank-\d: 1/.test(line) && !line.includes("tokens")) members.at(-1)?.kill("SIGKILL");
+      if (/model is/.test(line)) members.push(start(1, port, script));
+    });
+    expect(printed.split("\n"), complained).toEqual([
+      "rank-0: 0, rank-1: 1, second-rank-0: 0",
+      "the first model is closed",
+      "second-rank-0: 0, third-rank-0: 1, third-rank-1: 0",
+      "no model is open",
+      "2 tokens; rank-0: 0, rank-1: 1",
+      "",
+    ]);
+    expect(code).toBe(0);
+    const last = members.at(-1);
+    expect(last?.exitCode ?? (last && (await once(last, "close"))[0])).toBe(0);
+  });
+
   it("is reported with its first error, where disposing threw too", async () => {
     const { code, complained } = await launch(0, await freePort(), "test/fixtures/ends-twice.ts");
     expect(code).toBe(1);

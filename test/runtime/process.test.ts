@@ -286,6 +286,18 @@ test("the variable that starts a process is hidden from the actors in it", async
   expect(await echo.ask("environmentNames", null, { deadlineMs })).not.toContain("TROUPE_PROCESS");
 });
 
+const hugePages = "/sys/kernel/mm/transparent_hugepage/enabled";
+const isAsked = existsSync(hugePages) && readFileSync(hugePages, "utf8").includes("[madvise]");
+
+test.runIf(isAsked)("the heap of a process is in huge pages, which libtorch fills as it loads", async () => {
+  const { system } = startSystem({ preload });
+  const mortal = await system.spawn<MortalProtocol>({ name: "mortal", module, placement: "process" });
+  const pid = await mortal.ask("pid", null, { deadlineMs });
+  const areas = readFileSync(`/proc/${pid}/smaps`, "utf8").split(/\n(?=[0-9a-f]+-)/);
+  const heap = areas.filter((area) => area.includes("[heap]"));
+  expect(heap.some((area) => /^VmFlags:.* hg\b/m.test(area))).toBe(true);
+});
+
 test("a process that cannot start, and a system without the support for processes, are refused", async () => {
   const { system } = startSystem();
   await expect(system.spawn({ name: "x", module, placement: "process" })).rejects.toMatchObject({

@@ -70,12 +70,6 @@ export class Head implements Disposable {
     }
   }
 
-  /** The store where groups of the run find each other, as `CommunicatorOptions.rendezvous`. */
-  get rendezvous(): string {
-    const { host, port } = this.launch.master;
-    return `store:${host}:${port}`;
-  }
-
   /** Publishes how to join the run. */
   publish(invitation: Invitation): void {
     this.#store.set(invitationKey(this.launch), JSON.stringify(invitation));

@@ -15,7 +15,6 @@ import {
 } from "../../runtime/index.ts";
 import { type CallLog, over, RunControl, type SavedState } from "../engine/conductor/index.ts";
 import { Inspections } from "../inspect/index.ts";
-import { type Head, heartbeatOf } from "../launch/index.ts";
 import {
   type CheckpointerProtocol,
   type InitialState,
@@ -23,6 +22,7 @@ import {
   recipientName,
   sentTo,
 } from "../protocols/index.ts";
+import type { LedLaunch } from "./led-launch.ts";
 import type { OpenedRun } from "./live/live-model.ts";
 import { planRun } from "./plan/plan-run.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
@@ -33,7 +33,6 @@ import { Rendezvous } from "./rendezvous.ts";
 import { stateIn } from "./resume/loaded-state.ts";
 import { RunFolder } from "./resume/run-folder.ts";
 import type { Start } from "./resume/start.ts";
-import { RunHosts } from "./run-hosts.ts";
 import { settleJob } from "./settle-job.ts";
 import type { SharedSystem } from "./shared-system.ts";
 import { JOB_LOADER } from "./stalls/job-loader.ts";
@@ -52,14 +51,8 @@ export interface RunOptions {
   readonly name: string | undefined;
   /** The system that its actors live in. */
   readonly system: SharedSystem;
-  /** The head of the launch on several hosts, if any. */
-  readonly head: Head | undefined;
-  /** Whether the other hosts of the launch join this run. */
-  readonly isFirst: boolean;
-  /** Settings that all hosts must share. */
-  readonly about: string;
-  /** Called when another host receives a signal to end. */
-  readonly onSignal: (signal: NodeJS.Signals) => void;
+  /** The launch on several hosts that it is a part of, if any. */
+  readonly lead: LedLaunch | undefined;
   readonly emit: (event: TroupeEventBody) => void;
 }
 
@@ -79,12 +72,9 @@ export class Run {
   /** Pauses it, saves it, ends it early. */
   readonly control = new RunControl();
   readonly #options: RunOptions;
-  /** The launch's head, if the hosts join this one. */
-  readonly #lead: Head | undefined;
   /** Begins the names of its actors. */
   readonly #prefix: string;
   readonly #stalls: Stalls;
-  readonly #hosts: RunHosts;
   readonly #system: ActorSystem;
   #rendezvous: Rendezvous | undefined;
   #ranks: SupervisedRanks | undefined;
@@ -92,9 +82,7 @@ export class Run {
   #folder: RunFolder | undefined;
   #isEnding = false;
   #numSteps = 0;
-  #failure: Error | undefined;
   #isStopped = false;
-  #haveJoined = false;
   /** Rejected with the error that ends the run while it waits for hosts. */
   readonly #halted = Promise.withResolvers<never>();
 
@@ -105,30 +93,18 @@ export class Run {
 
   /** Starts nothing yet. */
   constructor(options: RunOptions) {
-    const { supervision, layout } = options.settings;
-    const { about, emit, onSignal } = options;
-    const lead = options.isFirst ? options.head : undefined;
-    this.#lead = lead;
+    const { supervision } = options.settings;
     this.#halted.promise.catch(() => {});
     this.#options = options;
     this.#prefix = options.name === undefined ? "" : `${options.name}-`;
     this.#stalls = new Stalls(supervision.stallMs, supervision.deadlineMs);
-    this.#hosts = new RunHosts(layout.ranks, emit);
-    const hosts = lead && {
-      network: {
-        host: lead.address,
-        heartbeat: heartbeatOf(supervision.hostSilenceSeconds),
-        ...(lead.trust.keys && { tls: lead.trust.keys }),
-      },
-      hosts: this.#hosts.options(lead, about, onSignal),
-    };
     const stalls = {
       stallAfterMs: () => this.#stalls.afterMs,
       callAfterMs: () => this.#stalls.callAfterMs,
       isToProgress: (actor: ActorInspection) => this.#stalls.isToBlame(actor),
     };
     const onEvent = (event: RuntimeEvent): void => this.#hear(event);
-    this.#system = options.system.part({ name: options.name ?? "troupe", ...stalls, onEvent }, hosts);
+    this.#system = options.system.part({ name: options.name ?? "troupe", ...stalls, onEvent });
   }
 
   /** Trains the job to its end, once, and reports the result. @throws {TroupeError} the first cause of a failure */
@@ -158,7 +134,7 @@ export class Run {
       // When a run is stopped, all its work fails because of the stop alone.
       const error = this.#isStopped ? stopped() : rootCause(caught, this.inspect());
       emit({ kind: "run.failed", error: reportError(error) });
-      if (error instanceof Error) this.#failure = error;
+      if (error instanceof Error && !this.#isStopped) this.#options.lead?.fail(error);
       if (!this.#options.settings.telemetry.debug) leaveOwnFrames(error);
       throw error;
     }
@@ -169,18 +145,14 @@ export class Run {
     return this.#numSteps;
   }
 
-  /** Whether all hosts are there. */
-  get haveJoined(): boolean {
-    return this.#haveJoined;
-  }
-
   inspect(): readonly ActorInspection[] {
     return this.#system.inspect();
   }
 
   /** Ends the run with `RUN_INTERRUPTED` if hosts still have to join: there is nothing to save. @returns whether it ended */
   interrupt(signal: NodeJS.Signals): boolean {
-    if (this.#lead === undefined || this.#haveJoined) return false;
+    const { lead } = this.#options;
+    if (lead === undefined || lead.haveJoined) return false;
     const got = `${signal} before all hosts had joined`;
     this.#halted.reject(interrupted(got, "no step was made: start it again"));
     return true;
@@ -188,17 +160,19 @@ export class Run {
 
   /** Reports to other hosts how the run has ended, so that they exit with the same code. */
   endedBy(signal: NodeJS.Signals | undefined, { steps, saveError }: RunResult): void {
+    const { lead } = this.#options;
     if (saveError !== undefined)
-      this.#failure = fromFailure({
-        name: "TroupeError",
-        code: "CHECKPOINT_SAVE_FAILED",
-        message: saveError.message,
-        fields: {},
-      });
+      lead?.fail(
+        fromFailure({
+          name: "TroupeError",
+          code: "CHECKPOINT_SAVE_FAILED",
+          message: saveError.message,
+          fields: {},
+        }),
+      );
     else if (signal !== undefined)
-      this.#failure = interrupted(
-        `${signal} after step ${steps}, whose state is saved`,
-        "host 0 tells how to go on",
+      lead?.fail(
+        interrupted(`${signal} after step ${steps}, whose state is saved`, "host 0 tells how to go on"),
       );
   }
 
@@ -217,11 +191,7 @@ export class Run {
     this.inspections.close();
     this.control.close();
     try {
-      const failure = this.#failure;
-      const lostForMs = this.#hosts.lostForMs(this.#system.hostsMissing);
-      await this.#system.stop({ drain: false, ...(failure && { failure }) });
-      const isInterrupted = failure instanceof TroupeError && failure.code === "RUN_INTERRUPTED";
-      await this.#lead?.farewell(lostForMs, failure ? { failure: failure.message, isInterrupted } : {});
+      await this.#system.stop({ drain: false });
     } finally {
       // Not before: a save that was under way when the run failed still wrote there.
       await this.#folder?.[Symbol.asyncDispose]();
@@ -235,15 +205,12 @@ export class Run {
     overrides: Readonly<Record<string, unknown>>,
     live: LiveStart | undefined,
   ): Promise<RunResult> {
-    const { settings, emit, head } = this.#options;
+    const { settings, emit, lead } = this.#options;
     const { layout, training, supervision, offload, checkpoint } = settings;
     const system = this.#system;
-    const lead = this.#lead;
-    lead?.publish(await system.invite());
-    using _ = lead && this.#hosts.watchRefused(lead, () => system.hostsMissing);
     const settled = await settleJob(system, this.#prefix, jobUrl, overrides, settings, emit);
     const { job, config, data, batch, model, recipe, start, changes } = settled;
-    await using rendezvous = await Rendezvous.open(layout, head?.rendezvous);
+    await using rendezvous = await Rendezvous.open(layout, lead?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
     const plan = planRun(
@@ -255,9 +222,7 @@ export class Run {
       rendezvous.groups,
       live !== undefined,
     );
-    if (lead !== undefined)
-      await Promise.race([system.hostsJoined(supervision.hostDeadlineSeconds * 1000), this.#halted.promise]);
-    this.#haveJoined = true;
+    if (lead !== undefined) await Promise.race([this.#halted.promise, lead.joined()]);
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
     const frozen = live?.frozen;
@@ -270,7 +235,8 @@ export class Run {
       frozen === undefined
         ? start
         : { ...start, initial: frozenState(start, served, checkpointer, deadlineMs) };
-    const hosts = lead && this.#hosts.placed();
+    // A model with a name has hosts of its own.
+    const hosts = layout.hosts === undefined ? lead?.placed() : undefined;
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
     if (start.resumed !== undefined)
       emit({ kind: "run.resumed", path: start.resumed.path, step: start.initial.step, changes });
@@ -280,7 +246,7 @@ export class Run {
         ...layout,
         prefix: this.#prefix,
         offload,
-        slicesTo: head && slicesTo(checkpoint),
+        slicesTo: lead && slicesTo(checkpoint),
         warmStandby: supervision.warmStandby,
         modules: settled.modules,
       },
@@ -320,7 +286,7 @@ export class Run {
       calls: live?.calls,
       resume: training.resume,
       checkpointer,
-      isSpread: head !== undefined,
+      isSpread: lead !== undefined,
       inspections: this.inspections,
       control: this.control,
       emit,

@@ -1,31 +1,12 @@
-import type { TroupeEventBody } from "../../job/events/index.ts";
-import type { HostsOptions, RuntimeSettings } from "../../job/options/index.ts";
-import type { Head } from "../launch/index.ts";
+import type { RuntimeSettings } from "../../job/options/index.ts";
 import type { RunResult } from "../protocols/index.ts";
 import { Interruption } from "./interruption.ts";
 import { optionError } from "./option-error.ts";
-import type { LiveStart, Run } from "./run.ts";
-import type { SharedSystem } from "./shared-system.ts";
+import type { LiveStart, Run, RunOptions } from "./run.ts";
 
 /** Parts that a {@link Running} works with. */
-export interface RunningOptions {
-  /** Name of the live model, if it has one. */
-  readonly name: string | undefined;
+export interface RunningOptions extends Omit<RunOptions, "settings"> {
   readonly Run: typeof Run;
-  readonly system: SharedSystem;
-  /** The launch on several hosts that it is a part of, if any. */
-  readonly launch: SharedLaunch | undefined;
-  readonly emit: (event: TroupeEventBody) => void;
-}
-
-/** A launch on several hosts, as the runs of a runtime share it. */
-export interface SharedLaunch {
-  /** Settings that all hosts must share. */
-  readonly about: string;
-  /** Whether the other hosts join this run: they have not yet. */
-  readonly isFirst: boolean;
-  /** The head, which the first run opens; it is there until none of them is left. */
-  head(trust: HostsOptions): Promise<Head>;
 }
 
 /** A job to run, with values for its settings. */
@@ -42,6 +23,9 @@ export class Running {
   readonly #over = Promise.withResolvers<void>();
   #settings: RuntimeSettings | undefined;
   #run: Run | undefined;
+  #interruption: Interruption | undefined;
+  /** The signal that another host of the launch received first. */
+  #hostSignal: NodeJS.Signals | undefined;
 
   constructor(options: RunningOptions) {
     this.#options = options;
@@ -74,41 +58,37 @@ export class Running {
 
   async #perform(settings: RuntimeSettings, { jobUrl, overrides, live }: Order): Promise<RunResult> {
     this.#settings = settings;
-    const { name, system, launch, emit } = this.#options;
-    let hostSignal: NodeJS.Signals | undefined;
+    const { name, system, lead, emit } = this.#options;
     // Listens before other hosts can find this one: from then on a signal ends all hosts alike.
     using interruption = settings.supervision.signals
       ? new Interruption((signal) => {
-          if (hostSignal === undefined && this.#run !== undefined) this.#interrupt(signal);
+          if (this.#hostSignal === undefined && this.#run !== undefined) this.#interrupt(signal);
         })
       : undefined;
-    const head = await launch?.head(settings.supervision.hosts);
-    const run = new this.#options.Run({
-      settings,
-      name,
-      system,
-      head,
-      isFirst: launch?.isFirst === true,
-      about: launch?.about ?? "",
-      emit,
-      onSignal: (signal) => {
-        if (hostSignal === undefined && interruption?.signal === undefined) this.#interrupt(signal);
-        hostSignal ??= signal;
-      },
-    });
+    this.#interruption = interruption;
+    await lead?.begin();
+    const run = new this.#options.Run({ settings, name, system, lead, emit });
     this.#run = run;
-    if (interruption?.signal !== undefined) this.#interrupt(interruption.signal);
+    const early = interruption?.signal ?? this.#hostSignal;
+    if (early !== undefined) this.#interrupt(early);
     try {
       const training = run.train(jobUrl, overrides, live);
       this.#begun.resolve();
       const result = await training;
       // A signal during the last step has cut nothing short.
-      const signal = result.steps === run.numSteps ? undefined : (interruption?.signal ?? hostSignal);
+      const signal = result.steps === run.numSteps ? undefined : (interruption?.signal ?? this.#hostSignal);
       run.endedBy(signal, result);
       return signal === undefined ? result : { ...result, interruptedBy: signal };
     } finally {
       await run.end();
     }
+  }
+
+  /** Ends it in order, as a signal to this host does: another host of the launch has received one. */
+  hear(signal: NodeJS.Signals): void {
+    const isFirst = this.#hostSignal === undefined && this.#interruption?.signal === undefined;
+    this.#hostSignal ??= signal;
+    if (isFirst && this.#run !== undefined) this.#interrupt(signal);
   }
 
   /** Saves the state after the granted steps, and ends it in order. @throws the error that the save failed with */

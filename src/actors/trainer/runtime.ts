@@ -12,7 +12,7 @@ import {
   type TroupeEvent,
 } from "../../job/events/index.ts";
 import type { Job } from "../../job/index.ts";
-import type { HostsOptions, RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
+import type { RuntimeOptions, RuntimeSettings } from "../../job/options/index.ts";
 import type { ActorInspection, ActorRef, ActorSystem } from "../../runtime/index.ts";
 import type { CallLog, SavedState } from "../engine/conductor/index.ts";
 import {
@@ -22,8 +22,8 @@ import {
   type TensorSummary,
   type UpdateSummary,
 } from "../inspect/index.ts";
-import type { Head } from "../launch/index.ts";
 import type { HeldMemory, RunResult } from "../protocols/index.ts";
+import type { LedLaunch } from "./led-launch.ts";
 import type { FrozenState, LiveModel, LiveRun, OpenedRun } from "./live/live-model.ts";
 import { type OpenOptions, optionsOfCopy, settingsOfModel } from "./live/open-options.ts";
 import { optionError } from "./option-error.ts";
@@ -41,6 +41,8 @@ interface Loaded {
   readonly SharedSystem: typeof SharedSystem;
   readonly openOwnActors: typeof openOwnActors;
   readonly tellEvents: typeof tellEvents;
+  /** Undefined where the runtime leads no launch. */
+  readonly LedLaunch: typeof LedLaunch | undefined;
 }
 
 /**
@@ -57,11 +59,12 @@ export class Runtime implements AsyncDisposable {
   readonly #settings: RuntimeSettings;
   readonly #printed: string;
   readonly #loaded: Loaded;
-  readonly #launched: Launched | undefined;
-  /** The launch's head, as long as anything runs. */
-  #head: Promise<Head> | undefined;
   readonly #hub = new EventHub();
   readonly #system: SharedSystem;
+  /** The launch on several hosts that it leads, if any. */
+  readonly #lead: LedLaunch | undefined;
+  /** Whether the launch's script may open further models. */
+  #isScriptRunning = false;
   #own: ActorSystem | undefined;
   #dashboard: Dashboard | undefined;
   /** The run and the live models, in the order in which they were asked for; the name of one without a name is empty. */
@@ -79,10 +82,22 @@ export class Runtime implements AsyncDisposable {
   ) {
     this.#options = options;
     this.#settings = settings;
-    this.#launched = launched;
     this.#printed = printed;
     this.#loaded = loaded;
     this.#system = new loaded.SharedSystem(settings);
+    this.#lead =
+      launched &&
+      loaded.LedLaunch &&
+      new loaded.LedLaunch({
+        launched,
+        settings,
+        system: this.#system,
+        emit: (event) => this.#hub.emit(event),
+        onSignal: (signal) => {
+          for (const running of this.#running.values()) running.hear(signal);
+        },
+      });
+    void this.#watchScript(launched?.script);
   }
 
   /**
@@ -98,12 +113,13 @@ export class Runtime implements AsyncDisposable {
     const launched = given ?? led?.launched;
     // Imported lazily: an actor's thread imports this module with its job, and needs neither the run nor the schema.
     const { printScript, settle } = await import("../../job/options/index.ts");
-    const [{ Run }, { SharedSystem }, { openOwnActors, tellEvents }] = await Promise.all([
+    const [{ Run }, { SharedSystem }, { openOwnActors, tellEvents }, leading] = await Promise.all([
       import("./run.ts"),
       import("./shared-system.ts"),
       import("./own-actors.ts"),
+      launched && import("./led-launch.ts"),
     ]);
-    const loaded = { Run, SharedSystem, openOwnActors, tellEvents };
+    const loaded = { Run, SharedSystem, openOwnActors, tellEvents, LedLaunch: leading?.LedLaunch };
     const { launch } = launched ?? {};
     const settings =
       launch === undefined ? settle(options) : settle(launchedOptions(options, launch), numHostsOf(launch));
@@ -191,7 +207,7 @@ export class Runtime implements AsyncDisposable {
   get actors(): ActorSystem {
     if (this.#own === undefined) {
       if (this.#stopped) throw stopped("actors", "SYSTEM_STOPPED");
-      this.#refuseUnjoined("actors");
+      if (this.#lead?.haveJoined === false) throw notJoined("actors");
       const { stallMs } = this.#settings.supervision;
       this.#own = this.#loaded.openOwnActors(this.#system, stallMs, (event) => this.#hub.emit(event));
     }
@@ -262,7 +278,7 @@ export class Runtime implements AsyncDisposable {
     const { LiveModel } = await import("./live/live-model.ts");
     const calls = new CallLog();
     const opened = Promise.withResolvers<LiveModel<J>>();
-    const settings = settingsOfModel(options, this.#options, this.#settings, this.#launched?.launch);
+    const settings = settingsOfModel(options, this.#options, this.#settings, this.#lead?.launch);
     const url = jobUrlOf(jobUrl);
     const events = <K extends EventKind>(selected: EventStreamOptions<K>) =>
       this.#hub.events(selected, ({ model }) => model === name);
@@ -309,7 +325,7 @@ export class Runtime implements AsyncDisposable {
 
   #settingsOfCopy(options: OpenOptions, { seed }: Pick<RuntimeOptions, "seed">): Promise<RuntimeSettings> {
     const own = { ...options, name: options.name ?? "frozen", checkpoint: undefined };
-    return settingsOfModel(own, { ...this.#options, seed }, this.#settings, this.#launched?.launch);
+    return settingsOfModel(own, { ...this.#options, seed }, this.#settings, this.#lead?.launch);
   }
 
   async #begin(
@@ -321,18 +337,12 @@ export class Runtime implements AsyncDisposable {
     settings.catch(() => {});
     // Another may have taken the name meanwhile.
     this.#refuseBusy(name);
-    const isFirst = this.#running.size === 0;
-    if (!isFirst) this.#refuseUnjoined("open");
     const { Run } = this.#loaded;
     const running = new Running({
       name,
       Run,
       system: this.#system,
-      launch: this.#launched && {
-        about: this.#launched.about,
-        isFirst,
-        head: (trust) => this.#openHead(trust),
-      },
+      lead: this.#lead,
       emit: (event) => this.#hub.emit(event, name),
     });
     this.#running.set(name ?? "", running);
@@ -340,31 +350,24 @@ export class Runtime implements AsyncDisposable {
       return await running.perform(settings, order);
     } finally {
       this.#running.delete(name ?? "");
-      if (this.#running.size === 0) await this.#closeHead();
+      await this.#endLaunchIfOver();
       this.#hub.flush();
     }
   }
 
-  /** @throws {TroupeError} `HOST_MISSING` for what needs the other hosts of a launch before they have joined */
-  #refuseUnjoined(where: string): void {
-    if (this.#launched === undefined) return;
-    const haveJoined = [...this.#running.values()].some(({ run }) => run?.haveJoined);
-    if (!haveJoined) throw notJoined(where);
+  /** Lets the launch end with its last model once its script has been evaluated. @param script - settles then */
+  async #watchScript(script: Promise<unknown> | undefined): Promise<void> {
+    if (script === undefined) return;
+    this.#isScriptRunning = true;
+    await script.catch(() => {});
+    this.#isScriptRunning = false;
+    await this.#endLaunchIfOver();
   }
 
-  #openHead(trust: HostsOptions): Promise<Head> {
-    // Imported lazily: actors' threads load this module too, and never need it.
-    this.#head ??= import("../launch/index.ts").then(({ Head }) =>
-      Head.open((this.#launched as Launched).launch, trust),
-    );
-    return this.#head;
-  }
-
-  async #closeHead(): Promise<void> {
-    const head = this.#head;
-    this.#head = undefined;
-    // An error of opening it is the run's.
-    (await head?.catch(() => undefined))?.[Symbol.dispose]();
+  /** Releases the other hosts once nothing needs them and nothing that does is to come. */
+  async #endLaunchIfOver(): Promise<void> {
+    if (this.#isScriptRunning || this.#running.size > 0 || this.#own !== undefined) return;
+    await this.#lead?.end();
   }
 
   /**
@@ -496,6 +499,7 @@ export class Runtime implements AsyncDisposable {
       await own;
     } finally {
       this.#stopped = true;
+      await this.#lead?.end();
       await this.#hub.close();
     }
   }

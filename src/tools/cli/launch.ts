@@ -35,10 +35,18 @@ async function launch(script: string, args: readonly string[], _: object, comman
   const launch = readLaunch(process.env);
   const about = `${aboutRun(url, said)}, arguments ${JSON.stringify(args)}`;
   if (launch !== undefined && launch.rank > 0) return await takePartIn(launch, about, asked);
+  const evaluated = Promise.withResolvers<void>();
   if (launch !== undefined)
-    leadLaunch({ launched: { launch, about }, options: { signals: true, ...asked.runtime } });
+    leadLaunch({
+      launched: { launch, about, script: evaluated.promise },
+      options: { signals: true, ...asked.runtime },
+    });
   process.argv.splice(1, process.argv.length, fileURLToPath(url), ...args);
-  await import(url);
+  try {
+    await import(url);
+  } finally {
+    evaluated.resolve();
+  }
   if (takeLaunch() !== undefined)
     throw new TroupeError("USAGE", {
       where: "launch",

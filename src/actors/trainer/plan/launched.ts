@@ -7,6 +7,11 @@ export interface Launched {
   readonly launch: Launch;
   /** Settings that all hosts must share, in words for error messages. */
   readonly about: string;
+  /**
+   * Settles once the script that leads it has been evaluated: until then it may open further models, and the other hosts stay.
+   * Default: they leave with the first run.
+   */
+  readonly script?: Promise<unknown>;
 }
 
 /** The launch that a script of this process is to lead, and options that it need not give itself. */
