@@ -8,7 +8,7 @@ const NEWLINE = 10;
 /** A longer line is bad. */
 const MOST_LINE_BYTES = 32 << 20;
 /** After a line of so many bytes the rest of a file is given up. */
-const MOST_DAMAGED_BYTES = 256 << 20;
+const MOST_DAMAGED_BYTES = 64 << 20;
 
 /** One JSON object per line; empty lines are skipped. */
 export const jsonLines: RecordFormat = {
