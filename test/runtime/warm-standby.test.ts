@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { SupervisorOptions } from "../../src/runtime/index.ts";
+import type { ChildSpec, SupervisorOptions } from "../../src/runtime/index.ts";
 import type { LearnerProtocol } from "./actors/learner.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 
@@ -60,6 +60,81 @@ describe.each(["thread", "process"] as const)("a warm standby of an actor with p
     expect(supervisor.prepareStandby()).toBe(false);
   });
 });
+
+describe("processes of a group that starts again together", () => {
+  test("go on with threads of their own, but for that in which an actor has failed", async () => {
+    const { supervisor, restarts, loaders, whereAll } = await superviseGroup();
+    const lives = [await whereAll()];
+    for (const failing of [1, 0, 0]) {
+      supervisor.ref<LearnerProtocol>(`learner-${failing}`).tell("fail", null);
+      await restarts(3 * lives.length);
+      lives.push(await whereAll());
+      const [before = [], after = []] = lives.slice(-2);
+      expect(after.map((where, at) => pidOf(where) === pidOf(before[at]))).toEqual(
+        before.map((_, at) => at !== failing),
+      );
+      expect(existsSync(`/proc/${pidOf(before[failing])}`)).toBe(false);
+    }
+    // Each has a thread of its own, which has loaded its module before it was needed: nothing was loaded twice.
+    expect(new Set(lives.flat()).size).toBe(12);
+    expect(loaders().toSorted()).toEqual(lives.flat().toSorted());
+  });
+
+  test("are replaced where one was killed, and where each incarnation is to have a new one", async () => {
+    const { restarts, whereAll } = await superviseGroup({ freshProcess: true });
+    const before = await whereAll();
+    process.kill(pidOf(before[0]), "SIGKILL");
+    await restarts(3);
+    const pids = [...before, ...(await whereAll())].map(pidOf);
+    expect(new Set(pids).size).toBe(6);
+    await until(() => pids.filter((pid) => existsSync(`/proc/${pid}`)).length === 3);
+  });
+
+  test("give way to standbys that are ready, and end with them when the group is given up", async () => {
+    const { supervisor, restarts, loaders, whereAll } = await superviseGroup({}, { restarts: 1 });
+    const before = await whereAll();
+    while (supervisor.prepareStandby());
+    await until(() => loaders().length === 6);
+    supervisor.ref<LearnerProtocol>("learner-2").tell("fail", null);
+    await restarts(3);
+    const after = await whereAll();
+    expect(loaders().slice(3).toSorted()).toEqual(after.toSorted());
+    supervisor.ref<LearnerProtocol>("learner-2").tell("fail", null);
+    const pids = [...before, ...after].map(pidOf);
+    await until(() => pids.every((pid) => !existsSync(`/proc/${pid}`)));
+    expect(loaders()).toHaveLength(6);
+  });
+});
+
+/** Three actors that start again together, each in a process of its own, and those that have loaded their module. */
+async function superviseGroup(
+  place: Pick<ChildSpec, "freshProcess"> = {},
+  options: Pick<SupervisorOptions, "restarts"> = {},
+) {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "loaded");
+  const { system, log } = startSystem({ preload: new URL("./actors/preload.ts", import.meta.url) });
+  const module = new URL(`${actorModule("learner").href}?${path}`);
+  const names = ["learner-0", "learner-1", "learner-2"];
+  const supervisor = await system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    children: [names.map((name) => ({ name, module, placement: "process", standbyModules: [], ...place }))],
+    onEscalate: () => {},
+    ...options,
+  });
+  const refs = names.map((name) => supervisor.ref<LearnerProtocol>(name));
+  return {
+    supervisor,
+    /** Resolves once so many actors have been restarted. */
+    restarts: (count: number) => log.until(() => log.ofKind("actor.restarted").length >= count),
+    loaders: () => readFileSync(path, "utf8").trim().split("\n"),
+    whereAll: () => Promise.all(refs.map((ref) => ref.ask("where", null, { deadlineMs }))),
+  };
+}
+
+const pidOf = (where: string | undefined) => Number(where?.split(" ")[0]);
 
 /** One actor that may have a warm standby, and what is known of the threads and processes that are there for it. */
 async function superviseLearner(

@@ -230,7 +230,7 @@ export class Run {
     const checkpointer =
       checkpoint && (await superviseCheckpointer(system, this.#prefix, checkpoint, folder?.hold, served));
     this.#checkpointer = checkpointer;
-    const { deadlineMs } = settings.execution;
+    const { deadlineMs, devices } = settings.execution;
     const begun: Start =
       frozen === undefined
         ? start
@@ -247,6 +247,8 @@ export class Run {
         prefix: this.#prefix,
         offload,
         slicesTo: lead && slicesTo(checkpoint),
+        // A GPU's context belongs to a process, and the death of a rank that it shares memory with may spoil it.
+        freshProcess: devices.some((device) => device.startsWith("cuda")),
         warmStandby: supervision.warmStandby,
         modules: settled.modules,
       },

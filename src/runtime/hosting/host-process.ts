@@ -29,6 +29,8 @@ export class HostProcess {
   readonly ended: Promise<void>;
   /** Living processes that it has a route to. */
   readonly peers = new Set<HostProcess>();
+  /** Whether it stays although no actor lives in it. The next one that starts in it sets this back. */
+  isKept = false;
   readonly #hub: Hub;
   readonly #started: StartedProcess;
   readonly #warmups = new Set<string>();
@@ -74,6 +76,11 @@ export class HostProcess {
     return this.#isLeaving;
   }
 
+  /** Whether it accepts actors. */
+  get isReady(): boolean {
+    return this.#isReady && !this.#isLeaving;
+  }
+
   /** Whether no actor lives in it. */
   get isEmpty(): boolean {
     return this.#workers.size === 0;
@@ -97,7 +104,9 @@ export class HostProcess {
 
   /** Starts an actor in it. */
   start(boot: HostedBoot): WorkerHandle {
-    const { uid } = boot.address;
+    const { name, uid } = boot.address;
+    this.isKept = false;
+    this.#warmups.delete(name);
     const exited = new Promise<Error | undefined>((resolve) => this.#workers.set(uid, resolve));
     this.order({ kind: "start", boot });
     return { exited, terminate: () => this.#terminate(uid, exited), stack: () => this.#stackOf(uid) };
@@ -131,6 +140,7 @@ export class HostProcess {
 
   /** Handles the end of its connection: it has ended or is made to. */
   disconnected(error: Error | undefined): void {
+    this.#isLeaving = true;
     this.#blame ??= error;
     this.#disconnected.resolve();
     if (error === undefined) this.#endBy(patienceMs);
@@ -146,6 +156,7 @@ export class HostProcess {
   }
 
   kill(): void {
+    this.#isLeaving = true;
     this.#started.kill();
   }
 

@@ -80,7 +80,8 @@ export class ProcessPool {
     this.#opening ??= this.#open();
     const opened = await this.#opening;
     if (this.#isClosed) throw closed(name);
-    const host = this.#byName.get(name) ?? this.#take(name, opened);
+    const living = this.#byName.get(name);
+    const host = living?.isLeaving === false ? living : this.#take(name, opened);
     if (warmup !== undefined) host.prepareStandby(warmup);
     await untilReady(host);
     return host;
@@ -182,9 +183,31 @@ export class ProcessPool {
     this.#use().hub.afterRoute(id, run);
   }
 
-  /** Ends the process at `place` if the last actor in it has ended. */
-  release({ host }: LinkPlace): void {
-    if (host === undefined || !host.isEmpty || this.#byName.get(host.name) !== host) return;
+  /**
+   * Keeps the process of this name for the next incarnations of its actors, which are about to end, and prepares a thread in it.
+   * @returns false if another takes its place: a standby that is ready, or a new one, because it is ending or on another host than wanted
+   */
+  keep(name: string, warmup: Warmup): boolean {
+    const host = this.#byName.get(name);
+    const isOutdone = this.#opened === undefined || this.#standbys.get(name)?.isReady === true;
+    if (host === undefined || isOutdone || !host.isReady || host.place !== this.#placeOf(name, this.#use()))
+      return false;
+    host.isKept = true;
+    host.prepareStandby(warmup);
+    return true;
+  }
+
+  /** Ends the process of this name with its last actor, though it was to be kept. */
+  letGo(name: string): void {
+    const host = this.#byName.get(name);
+    if (host === undefined) return;
+    host.isKept = false;
+    this.release({ host });
+  }
+
+  /** Ends the process at `place` if the last actor in it has ended, unless it is kept. */
+  release({ host }: Pick<LinkPlace, "host">): void {
+    if (host === undefined || !host.isEmpty || host.isKept || this.#byName.get(host.name) !== host) return;
     this.#byName.delete(host.name);
     void host.leave();
   }
@@ -253,7 +276,7 @@ export class ProcessPool {
   #take(name: string, opened: Opened): HostProcess {
     const standby = this.#standbys.get(name);
     // The standby may be on another host than the process is to run on now.
-    const isThere = standby !== undefined && standby.place === this.#hostOf(name, opened)?.card.place;
+    const isThere = standby !== undefined && standby.place === this.#placeOf(name, opened);
     const host = isThere ? standby : this.#start(name, opened);
     if (isThere) this.#standbys.delete(name);
     this.#lost.delete(name);
@@ -263,6 +286,10 @@ export class ProcessPool {
 
   #hostOf(name: string, { hosts }: Opened): RemoteHost | undefined {
     return hosts?.hostOf(name, this.#wanted.get(name));
+  }
+
+  #placeOf(name: string, opened: Opened): number | undefined {
+    return this.#hostOf(name, opened)?.card.place;
   }
 
   #start(name: string, opened: Opened): HostProcess {

@@ -3,7 +3,7 @@ import type { Address } from "../protocol/address.ts";
 import type { Down } from "../protocol/failure.ts";
 import type { StopOptions } from "../protocol/spawn.ts";
 import type { ActorRecord } from "../system/actor-record.ts";
-import type { Launcher } from "../system/launcher.ts";
+import { type Launcher, processOf } from "../system/launcher.ts";
 import type { Part } from "../system/part.ts";
 import type { Siblings } from "../system/siblings.ts";
 import type { Restart } from "./restart-policy.ts";
@@ -49,6 +49,21 @@ export class SupervisedChild {
   /** Starts a warm standby for the next incarnation; returns false if there is nothing left to start. */
   prepareStandby(): boolean {
     return this.#launcher.prepareStandby(this.#spec, this.#part);
+  }
+
+  /** The name of its process; undefined if it has none. */
+  get process(): string | undefined {
+    return processOf(this.#spec);
+  }
+
+  /** Prepares the next incarnation while this one ends. @param keepsProcess - whether the process may outlive it */
+  prepareNext(keepsProcess: boolean): void {
+    this.#launcher.prepareNext(this.#spec, this.#part, keepsProcess && this.#spec.freshProcess !== true);
+  }
+
+  /** No next incarnation will start. */
+  expectNoNext(): void {
+    this.#launcher.expectNoNext(this.#spec);
   }
 
   /** Begins slow preparations; called some time before `start`. */

@@ -13,6 +13,8 @@ export interface ChildSpec extends SpawnPlace {
   readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
   /** Default: permanent. */
   readonly restart?: Restart;
+  /** Whether each incarnation gets a new process. Default: a process goes on where a restart began in another. */
+  readonly freshProcess?: boolean;
 }
 
 /** A restart that a supervisor has carried out. */

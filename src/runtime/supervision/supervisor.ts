@@ -172,8 +172,9 @@ export class Supervisor {
     affected: readonly SupervisedChild[],
     cause: Failure | undefined,
   ): Promise<void> {
-    // Threads and processes of those that may have standbys load their modules while the others end.
-    for (const child of affected.filter((child) => isToStart(child, reason))) child.prepareStandby();
+    // Threads and processes load their modules while the present ones end. A failure may have spoilt its process.
+    for (const child of affected.filter((child) => isToStart(child, reason)))
+      child.prepareNext(cause === undefined || child.process !== reason.process);
     const options = { ...this.#stopOptions(), drain: false, reason: `restart after ${reason.name}` };
     const stuck = await stopAll(this.#wavesOf(affected), options);
     // Children that ended with it, or meanwhile with its process, are restarted too: their ends are not counted again.
@@ -220,7 +221,7 @@ export class Supervisor {
   /** Starts no child from here on. */
   #giveUp(): void {
     this.#stopping = true;
-    for (const { name } of this.#children) this.#launcher.registry.unexpect(name);
+    for (const child of this.#children) child.expectNoNext();
   }
 
   /** Waits for the backoff; `stop` cuts it short. */

@@ -141,6 +141,27 @@ export class Launcher {
     return this.#processes.prepareStandby(process, warmup);
   }
 
+  /**
+   * Prepares the next incarnation of an actor that is about to end: a standby, or a thread in its present process, which then outlives
+   * the actor.
+   * @param keepsProcess - whether that process can be trusted
+   */
+  prepareNext(place: SpawnPlace, part: Part, keepsProcess: boolean): void {
+    const process = processOf(place);
+    if (process !== undefined && place.standbyModules !== undefined && !part.refusesStarts) {
+      if (keepsProcess && this.#processes.keep(process, this.#warmupOf(place, place.standbyModules))) return;
+      this.#processes.letGo(process);
+    }
+    this.prepareStandby(place, part);
+  }
+
+  /** The next incarnation of this actor will not come. */
+  expectNoNext(place: SpawnPlace): void {
+    this.registry.unexpect(place.name);
+    const process = processOf(place);
+    if (process !== undefined) this.#processes.letGo(process);
+  }
+
   /** Starts one incarnation and resolves once its `start` has resolved. */
   async start(place: SpawnPlace, init: unknown, answerable: Answerable): Promise<ActorRecord> {
     await this.#preloaded.load();
@@ -290,6 +311,11 @@ export class Launcher {
 
 /** Returns the name in `name#incarnation`. */
 const nameIn = (actor: string): string => actor.slice(0, actor.lastIndexOf("#"));
+
+/** The name of the process that an actor has; undefined for an actor of no process. */
+export function processOf({ name, placement, process = name }: SpawnPlace): string | undefined {
+  return placement === "process" ? process : undefined;
+}
 
 function roleOf({ role, index }: SpawnPlace): ActorRole {
   return { ...(role !== undefined && { role }), ...(index !== undefined && { index }) };

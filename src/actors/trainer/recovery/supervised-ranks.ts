@@ -23,6 +23,8 @@ export interface RankSpread extends Pick<LayoutSettings, "ranks" | "placement" |
   readonly offload: OffloadSettings;
   /** The folder to which each rank's process writes its share of a save; left out, the checkpointer writes everything. */
   readonly slicesTo: string | undefined;
+  /** Whether each generation computes in processes of its own, even where the last one's are in order. */
+  readonly freshProcess: boolean;
   /** Whether each actor gets a warm standby that can replace it. */
   readonly warmStandby: boolean;
   /** The user's modules as the run loaded them; actors started later load the same texts. */
@@ -194,7 +196,7 @@ async function startThroughDeaths<T>(maxRestarts: number, start: () => Promise<T
 
 /** The group's actors in starting order, by kind: each has the refs of those before it that it works with. */
 function membersOf(
-  { prefix, ranks, placement, hosts, offload, slicesTo, modules }: RankSpread,
+  { prefix, ranks, placement, hosts, offload, slicesTo, freshProcess, modules }: RankSpread,
   feeder: () => protocol.FeederInit,
 ): readonly (ChildSpec | readonly ChildSpec[])[] {
   const { jobUrl } = feeder();
@@ -213,7 +215,7 @@ function membersOf(
       role,
       index: rank,
       module,
-      ...(placement === "process" && { placement, process: `${prefix}rank-${rank}` }),
+      ...(placement === "process" && { placement, process: `${prefix}rank-${rank}`, freshProcess }),
       ...(hosts && { host: hosts[Math.floor((rank * hosts.length) / ranks)] as number }),
       ...loading(...urls),
       init: init(rank),
