@@ -1,5 +1,4 @@
 import { basename } from "node:path";
-import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import {
   type Awaitable,
   decodeSound,
@@ -85,55 +84,4 @@ async function samplesIn({ record, place, folder, again }: StoredRecord): Promis
   };
 }
 
-/** Reads a sample's recording, unless it is in memory. */
-export async function heard<S extends { readonly samples: Float32Array | StoredSamples }>(
-  sample: S,
-): Promise<Omit<S, "samples"> & { readonly samples: Float32Array }> {
-  const { samples } = sample;
-  return { ...sample, samples: samples instanceof Float32Array ? samples : await samples.read() };
-}
-
-/** Samples of the longest recording. */
-export function longestOf(recordings: Iterable<{ readonly samples: { readonly length: number } }>): number {
-  let most = 0;
-  for (const { samples } of recordings) most = Math.max(most, samples.length);
-  return most;
-}
-
 const isHeldOut = (file: string): boolean => heldOut.test(basename(file));
-
-/** Recordings as input of a model. */
-export type RecordingTensors = {
-  /** float32 [rows, length], each with mean 0 and deviation 1; 0 after the end. */
-  readonly inputValues: Tensor;
-  /** int64 [rows, length]: 1 in the recording, 0 after its end. */
-  readonly attentionMask: Tensor;
-};
-
-/** Stacks recordings, cut to `length` samples. The caller disposes of them. */
-export function stackRecordings(
-  recordings: readonly { readonly samples: Float32Array }[],
-  length: number,
-): RecordingTensors {
-  const values = new Float32Array(recordings.length * length);
-  const present = new BigInt64Array(recordings.length * length);
-  for (const [row, { samples }] of recordings.entries()) {
-    const heard = samples.subarray(0, length);
-    values.set(normalised(heard), row * length);
-    present.fill(1n, row * length, row * length + heard.length);
-  }
-  const shape = [recordings.length, length];
-  return { inputValues: tensor(values, { shape }), attentionMask: tensor(present, { shape }) };
-}
-
-/** Normalizes to mean 0 and deviation 1, as transformers' feature extractor; 1e-7 keeps silence finite. */
-function normalised(samples: Float32Array): Float32Array {
-  const count = Math.max(1, samples.length);
-  let sum = 0;
-  for (const value of samples) sum += value;
-  const mean = sum / count;
-  let squares = 0;
-  for (const value of samples) squares += (value - mean) ** 2;
-  const deviation = Math.sqrt(squares / count + 1e-7);
-  return samples.map((value) => (value - mean) / deviation);
-}
