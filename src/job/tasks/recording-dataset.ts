@@ -1,5 +1,5 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import type { BatchPlace, Dataset } from "../../library/data/index.ts";
+import { type BatchPlace, type Dataset, exampleError } from "../../library/data/index.ts";
 import { type TaskSamples, taskDataset } from "./define-task.ts";
 import type { StoredSamples } from "./examples/recordings.ts";
 import type { Examples, TaskData, TaskFacts } from "./task.ts";
@@ -20,13 +20,17 @@ interface RecordingParts<S, B extends RecordingTensors>
   targets(batch: readonly Heard<S>[], place: BatchPlace, length: number): Omit<B, keyof RecordingTensors>;
 }
 
-/** Makes the dataset of a task with recordings, in rows as long as the options say, else as the longest one. */
+/**
+ * Makes the dataset of a task with recordings, in rows as long as the options say, else as the longest one.
+ * @throws {TroupeError} `DATA_EXAMPLE` for a recording of another rate than the model's or, if that is not known, than the first's
+ */
 export function recordingDataset<S extends BareRecording, B extends RecordingTensors>(
   examples: Examples<S>,
   options: TaskData,
   { targets, ...parts }: RecordingParts<S, B>,
 ): Dataset<B, TaskFacts> {
   const all = Object.values(examples).flat();
+  checkRates(all, options.samplingRate);
   const length = options.length ?? all.reduce((most, { samples }) => Math.max(most, samples.length), 0);
   return taskDataset<S, B, Heard<S>>(options, {
     ...parts,
@@ -37,6 +41,22 @@ export function recordingDataset<S extends BareRecording, B extends RecordingTen
     },
     collate: (batch, place) => ({ ...stackRecordings(batch, length), ...targets(batch, place, length) }) as B,
   });
+}
+
+function checkRates(recordings: readonly BareRecording[], ofModel: number | undefined): void {
+  let rate = ofModel;
+  for (const { samples } of recordings) {
+    if (samples instanceof Float32Array) continue;
+    rate ??= samples.samplesPerSecond;
+    if (samples.samplesPerSecond === rate) continue;
+    const source = ofModel === undefined ? "the first recording" : "the model's preprocessor_config.json";
+    throw exampleError(
+      samples.place,
+      `${rate} samples per second, as in ${source},`,
+      samples.samplesPerSecond,
+      `resample the recordings, such as by ffmpeg -ar ${rate}`,
+    );
+  }
 }
 
 /** Recordings as input of a model. */

@@ -4,7 +4,8 @@ import {
   decodeSound,
   type JsonRecord,
   readWav,
-  soundLength,
+  type SoundFacts,
+  soundFacts,
 } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 import { eachSplit, inTurns } from "./files.ts";
@@ -23,9 +24,9 @@ const digitFile = /^(\d)_(\w+)_(\d+)\.wav$/;
 const heldOut = /(dev|valid|test)/i;
 
 /** The samples of a recording that stay in its file until they are needed. */
-export interface StoredSamples {
-  /** How many there are. */
-  readonly length: number;
+export interface StoredSamples extends SoundFacts {
+  /** Names the recording in errors. */
+  readonly place: string;
   /** @throws {TroupeError} `DATA_EXAMPLE` naming the file and the record, `DATA_UNREADABLE`, `DATA_PACKAGE` */
   read(): Awaitable<Float32Array>;
 }
@@ -46,8 +47,9 @@ export async function readRecordings<E>(
   exampleOf: (samples: StoredSamples, record: JsonRecord, place: string) => E,
 ): Promise<Examples<E>> {
   const exampleIn = async ({ file, record }: { readonly file: string; readonly record: JsonRecord }) => {
+    const { samples, samplesPerSecond } = await readWav(file);
     const read = async () => (await readWav(file)).samples;
-    return exampleOf({ length: (await read()).length, read }, record, file);
+    return exampleOf({ length: samples.length, samplesPerSecond, place: file, read }, record, file);
   };
   const files = await filesAt(path);
   const digits = files.flatMap((file) => {
@@ -76,7 +78,8 @@ async function samplesIn({ record, place, folder, again }: StoredRecord): Promis
   const soundOf = (of: JsonRecord) => bytesOf(mediaIn({ record: of, place, folder }, RECORDINGS), place);
   const sound = await soundOf(record);
   return {
-    length: await soundLength(sound.bytes, sound.place),
+    ...(await soundFacts(sound.bytes, sound.place)),
+    place: sound.place,
     read: async () => {
       const now = await soundOf(await again());
       return (await decodeSound(now.bytes, now.place)).samples;
