@@ -403,3 +403,8 @@ export function describeValue(value: unknown): string {
   if (name === "" || name === "Object") return "an object";
   return `${/^[AEIOU]/.test(name) ? "an" : "a"} ${name}`;
 }
+
+/** Whether a value is an object and no array. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
