@@ -1,9 +1,10 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { arange, type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { exampleError } from "../../library/data/index.ts";
 import { characterErrorRate, wordErrorRate } from "../../library/metrics/index.ts";
 import { numAdapted, numFrames, type SpeechConfig } from "../../library/models/index.ts";
 import { defineTask, outputsOf } from "./define-task.ts";
-import { example, textIn } from "./examples/example.ts";
+import { textIn } from "./examples/example.ts";
 import { readRecordings } from "./examples/recordings.ts";
 import { type BareRecording, type RecordingTensors, recordingDataset } from "./recording-dataset.ts";
 import { numbersOf } from "./rows.ts";
@@ -84,7 +85,7 @@ const SILENCE = -1;
 function charactersOf(texts: readonly string[], vocabSize: number, blank: number): Map<number, string> {
   const found = [...new Set(texts.flatMap((text) => [...text]))].toSorted();
   if (found.length + 1 > vocabSize)
-    throw example("config.json", `a vocab_size of at least ${found.length + 1}`, vocabSize);
+    throw exampleError("config.json", `a vocab_size of at least ${found.length + 1}`, vocabSize);
   return new Map(found.map((character, index) => [index < blank ? index : index + 1, character]));
 }
 
