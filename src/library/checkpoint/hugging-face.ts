@@ -140,7 +140,6 @@ export class HuggingFaceFolder {
     for (const [file, ofFile] of ofFiles) await file.readParts(ofFile, into);
   }
 
-  /** Closes the files. */
   async close(): Promise<void> {
     await this.#files.disposeAsync();
   }

@@ -45,7 +45,6 @@ export async function decodeSound(bytes: unknown, place: string): Promise<Record
 
 /** Size and rate of a recording. */
 export interface SoundFacts {
-  /** Number of samples. */
   readonly length: number;
   readonly samplesPerSecond: number;
 }
