@@ -4,7 +4,7 @@ import { autoModel, numFrames, type SpeechForPreTraining } from "../../library/m
 import { defineTask, outputsOf } from "./define-task.ts";
 import { readRecordings } from "./examples/recordings.ts";
 import { type BareRecording, type RecordingTensors, recordingDataset } from "./recording-dataset.ts";
-import { numbersOf } from "./rows.ts";
+import { sumsOf } from "./rows.ts";
 import type { Fields, WeighedTask } from "./task.ts";
 
 // B recordings, T frames, K distractors of each, G codebooks of V codes each.
@@ -114,10 +114,4 @@ function entropyOf(counts: readonly number[]): number {
   const total = counts.reduce((sum, count) => sum + count, 0);
   const shares = counts.filter((count) => count > 0).map((count) => count / total);
   return -shares.reduce((sum, share) => sum + share * Math.log(share), 0);
-}
-
-/** Sums a prediction over all recordings, by column. */
-function sumsOf(predicted: Parameters<typeof numbersOf>[0], name: string): number[] {
-  const rows = numbersOf(predicted, name);
-  return (rows[0] ?? []).map((_, column) => rows.reduce((sum, row) => sum + (row[column] ?? 0), 0));
 }

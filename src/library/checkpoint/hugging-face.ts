@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { numelOf } from "../../compute/tensor/index.ts";
 import { fileFailure, isRecord, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import { isThere, maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { adapterConfigName, adapterTorchName, adapterWeightsName } from "./format/adapter-folder.ts";
@@ -273,11 +274,7 @@ const [FREE_LAYERS, FREE_WIDTH] = [256, 1 << 20];
  */
 function checkSizes(path: string, config: JsonObject, fileOf: ReadonlyMap<string, TensorFile>): void {
   let mostElements = 0;
-  for (const [name, file] of fileOf)
-    mostElements = Math.max(
-      mostElements,
-      file.entry(name).shape.reduce((product, size) => product * size, 1),
-    );
+  for (const [name, file] of fileOf) mostElements = Math.max(mostElements, numelOf(file.entry(name).shape));
   const [mostLayers, widest] = [Math.max(FREE_LAYERS, fileOf.size), Math.max(FREE_WIDTH, mostElements)];
   for (const [name, value] of fieldsOf(config)) {
     if (typeof value !== "number") continue;
