@@ -7,6 +7,7 @@ import { configure, trainingOf } from "../../actors/trainer/index.ts";
 import { checkLayout, type Layout, parseZeroLevel } from "../../compute/parallel/index.ts";
 import { deviceCount, numelOf } from "../../compute/tensor/index.ts";
 import { TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { formatBytes } from "../../job/events/index.ts";
 import { loadJob } from "../../job/index.ts";
 import {
   commandSchema,
@@ -203,12 +204,12 @@ function suggest(path: string, subject: Subject, batchSize: number, flags: PlanF
   if (best.length === 0)
     throw new TroupeError("LAYOUT", {
       where: "troupe plan",
-      expected: `a layout of ${flags.ranks} ranks that fits ${planner.describeBytes(memoryBytes)} with a batch of ${batchSize}`,
+      expected: `a layout of ${flags.ranks} ranks that fits ${formatBytes(memoryBytes)} with a batch of ${batchSize}`,
       got: "none",
       hint: "use more ranks, --offload 1, or a batch that more ranks divide",
     });
   print(
-    `layouts that fit ${planner.describeBytes(memoryBytes)} per rank, the best of each split, fastest first (times are estimates)`,
+    `layouts that fit ${formatBytes(memoryBytes)} per rank, the best of each split, fastest first (times are estimates)`,
   );
   print(planner.describeSuggestions(best, subject.facts.tokensPerSample));
   if (best[0] !== undefined) printCommand(path, best[0].layout, best[0].recompute, flags);
