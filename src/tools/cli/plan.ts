@@ -20,7 +20,7 @@ import {
 } from "../../job/options/index.ts";
 import { autoModel, configOfFile } from "../../library/models/index.ts";
 import * as planner from "../planner/index.ts";
-import { bytes, number, print, readConfig, usage } from "./flags.ts";
+import { bytes, number, print, quoted, readConfig, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
@@ -243,8 +243,6 @@ function printCommand(path: string, layout: Layout, recompute: boolean, flags: P
 }
 
 /** Quotes a word for a shell. */
-const quoted = (text: string) => (/^[\w./:=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
 function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanFlags): string {
   const parameters = [
     ...facts.blocks.flatMap((block) => block.parameters),
