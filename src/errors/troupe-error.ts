@@ -403,3 +403,15 @@ export function describeValue(value: unknown): string {
   if (name === "" || name === "Object") return "an object";
   return `${/^[AEIOU]/.test(name) ? "an" : "a"} ${name}`;
 }
+
+/** Whether a value is an object and no array. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether a value is an object as `{ … }` makes it, or one without a prototype. */
+export function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -67,7 +67,8 @@ function nowMs(): number {
   return time[0] * 1e3 + time[1] / 1e6;
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
+/** Whether a value is a promise, or acts as one. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as { readonly then?: unknown } | null | undefined)?.then === "function";
 }
 

@@ -1,6 +1,6 @@
 import { basename, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { callUser, describeValue, nearestName, noteOrigin, TroupeError } from "../errors/index.ts";
+import { callUser, describeValue, isRecord, nearestName, noteOrigin, TroupeError } from "../errors/index.ts";
 import { keepModules } from "../runtime/module-texts.ts";
 import { checkGiven, noteWritten } from "./check-given.ts";
 import { refuseLoss } from "./define-loop.ts";
@@ -40,10 +40,6 @@ export async function loadJob(url: string): Promise<Job> {
     );
   checkFields(url, job as Partial<Job>);
   return withOrigins(job as Job);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Returns the job of a class that makes one, such as a template. */

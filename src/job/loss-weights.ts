@@ -1,4 +1,4 @@
-import { describeValue, TroupeError } from "../errors/index.ts";
+import { describeValue, isPlain, TroupeError } from "../errors/index.ts";
 
 /**
  * Counts that a batch's losses are means over, such as the number of targets that count: one number for all losses, or
@@ -50,18 +50,12 @@ export function scaleWeights(weights: LossWeights, factor: number): LossWeights 
 
 /** Checks weights. @throws {TroupeError} `LOSS_WEIGHTS` for a weight that is negative, not finite or missing */
 export function checkWeights(weights: LossWeights): void {
-  const values = isRecord(weights) ? Object.values(weights) : [weights];
+  const values = isPlain(weights) ? Object.values(weights) : [weights];
   const isWeight = (weight: unknown) => typeof weight === "number" && weight >= 0 && weight < Infinity;
   if (values.length > 0 && values.every(isWeight)) return;
   const got = values.length === 0 ? "none" : describeValue(values.find((weight) => !isWeight(weight)));
   const hint = got === "a Tensor" ? "give its number: .item()" : "for instance how many targets count";
   throw refuse("weigh to give finite numbers of at least 0", got, hint);
-}
-
-function isRecord(weights: unknown): weights is Readonly<Record<string, unknown>> {
-  return (
-    typeof weights === "object" && weights !== null && Object.getPrototypeOf(weights) === Object.prototype
-  );
 }
 
 function shares(weights: readonly number[]): number[] {

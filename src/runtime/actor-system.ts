@@ -216,12 +216,12 @@ export class ActorSystem {
 
   /** Resolves once all other hosts have joined. @throws {TroupeError} `HOST_MISSING` naming those that did not in time */
   hostsJoined(deadlineMs: number): Promise<void> {
-    return this.#launcher.hostsJoined(deadlineMs);
+    return this.#launcher.processes.hostsJoined(deadlineMs);
   }
 
   /** Numbers of the hosts that never joined, or are lost and not replaced. */
   get hostsMissing(): readonly number[] {
-    return this.#launcher.hostsMissing;
+    return this.#launcher.processes.hostsMissing;
   }
 
   /** Returns what every living actor is doing. It reads shared memory, so that it works also while actors are stuck. */
@@ -234,7 +234,7 @@ export class ActorSystem {
 
   /** Returns the resident memory of all its processes, in bytes, including this one and warm standbys. */
   residentBytes(): number {
-    return residentBytesOf([process.pid, ...this.#launcher.pids]);
+    return residentBytesOf([process.pid, ...this.#launcher.processes.pids]);
   }
 
   /**

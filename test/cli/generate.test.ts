@@ -204,6 +204,36 @@ describe("troupe generate", () => {
     for (const step of ["step-000002", "step-000010"])
       mkdirSync(join(folder, "run", step), { recursive: true });
     const run = await command(join(folder, "run"), ...asked);
-    expect(run.err).toMatch(/got no such file \(did you mean .*run\/step-000010, of the run there\?\)\n$/);
+    expect(run.err).toMatch(/expected an intact checkpoint in .*run, got 2 damaged/);
+  });
+
+  it("takes a run's newest complete checkpoint, or a state by its name", async () => {
+    using workspace = new Workspace();
+    const dir = workspace.path("run");
+    await using runtime = await Runtime.spawn({ ranks: 1, steps: 3, checkpoint: { dir, everySteps: 1 } });
+    const small = { layers: 1, width: 32, context: 32, sampleTokens: 0, evaluationSamples: 2 };
+    await runtime.run(new URL("../../examples/gpt/job.ts", import.meta.url), {
+      ...small,
+      data: workspace.text,
+    });
+    const written = async (path: string) => {
+      const { err, out } = await command(path, ...asked);
+      expect(err).toBe("");
+      return out;
+    };
+    const [first, , third] = [1, 2, 3].map((step) => join(dir, `step-00000${step}`));
+    expect(await written(dir)).toBe(await written(third as string));
+    rmSync(join(third as string, "manifest.json"));
+    rmSync(join(dir, "step-000002"), { recursive: true });
+    writeFileSync(join(dir, "named.json"), JSON.stringify({ best: { step: 1 } }));
+    const ofFirst = await written(first as string);
+    expect(await written(dir)).toBe(ofFirst);
+    expect(await written(join(dir, "best"))).toBe(ofFirst);
+    for (const step of [first, third]) rmSync(step as string, { recursive: true });
+    const none = await command(dir, ...asked);
+    expect(none.out).toBe("");
+    expect(none.err).toBe(
+      `troupe: [checkpoint] expected a checkpoint in ${dir}, got none (the run that this folder belongs to has saved none)\n`,
+    );
   });
 });

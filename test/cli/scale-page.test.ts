@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { describeBytes } from "../../src/tools/planner/index.ts";
+import { formatBytes } from "../../src/job/events/index.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const page = readFileSync(new URL("../../docs/internals/scale.md", import.meta.url), "utf8");
@@ -41,7 +41,7 @@ describe("the tables of the scale page", () => {
     const { stepS = 0, computeS = 0, tensorParallelS = 0, exposedS = 0, bubbleS = 0 } = simulation;
     const shares = [computeS, tensorParallelS, exposedS, bubbleS].map((part) => share(part, stepS));
     const peak = Math.max(...memory.map(({ peakBytes }) => peakBytes));
-    expect(cells).toEqual([`${stepS.toPrecision(3)} s`, ...shares, describeBytes(peak)]);
+    expect(cells).toEqual([`${stepS.toPrecision(3)} s`, ...shares, formatBytes(peak)]);
   });
 
   it("are seven rows, four of them of 1,024 ranks", () => {

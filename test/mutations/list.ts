@@ -888,7 +888,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: "of the gradients that come to a tensor the last one counts",
-    file: "src/compute/parallel/tape/tensor-gradients.ts",
+    file: "src/compute/parallel/tape/outer-graph.ts",
     from: "hold(sum === undefined ? gradient : ops.add(sum, gradient))",
     to: "hold(sum === undefined ? gradient : ops.add(gradient, 0))",
     caughtBy: [

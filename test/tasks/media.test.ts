@@ -390,7 +390,7 @@ describe("described pictures in several shards", () => {
 describe("recordings in several shards", () => {
   /** A hundred samples and more, all of the number's loudness. */
   const soundOf = (number: number) => new Int16Array(100 + 10 * number).fill(1000 * number);
-  function wavOf(number: number): Buffer {
+  function wavOf(number: number, samplesPerSecond = 16_000): Buffer {
     const samples = soundOf(number);
     const header = Buffer.alloc(44);
     header.write("RIFF");
@@ -398,8 +398,8 @@ describe("recordings in several shards", () => {
     header.write("WAVEfmt ", 8);
     for (const [at, value] of [
       [16, 16],
-      [24, 16_000],
-      [28, 32_000],
+      [24, samplesPerSecond],
+      [28, 2 * samplesPerSecond],
       [40, samples.byteLength],
     ] as const)
       header.writeUInt32LE(value, at);
@@ -497,5 +497,40 @@ describe("recordings in several shards", () => {
     expect([labelsOf(train), labelsOf(validation)]).toEqual([["a", "b", "c"], ["b"]]);
     const bare = await taskNamed("speech_pretraining").read(folder);
     expect([bare.train.length, bare.validation?.length]).toEqual([3, 1]);
+  });
+
+  it("have the sampling rate of the model, or else all the same", async () => {
+    const config = { model_type: "wav2vec2", num_attention_heads: 2 };
+    const folder = write(mkdtempSync(join(root, "sounds-")), {
+      "train/a/0.wav": wavOf(0),
+      "train/b/1.flac": bytesOf(1),
+      "config.json": JSON.stringify(config),
+      "preprocessor_config.json": JSON.stringify({ sampling_rate: 8000 }),
+    });
+    const refusal = (rate: number, source: string, file: string, got: number) =>
+      `[data] expected ${rate} samples per second, as in ${source}, at ${join(folder, file)}, got ${got} (resample the recordings, such as by ffmpeg -ar ${rate})`;
+    const ofModel = "the model's preprocessor_config.json";
+    for (const name of ["audio_classification", "speech_pretraining"] as const) {
+      const task = taskNamed(name);
+      const [examples, given] = [await task.read(folder), { config, source: "sounds", seed: 3 }];
+      expect(() => task.dataset(examples, { ...given, samplingRate: 16_000 })).not.toThrow();
+      expect(() => task.dataset(examples, { ...given, samplingRate: 8000 })).toThrow(
+        refusal(8000, ofModel, "train, record 1", 16_000),
+      );
+    }
+    await using runtime = await Runtime.spawn({ ranks: 1, threadsPerRank: 1, warmStandby: false });
+    const job = fileURLToPath(new URL("../../src/job/rapidformer/jobs/finetune.ts", import.meta.url));
+    await expect(
+      runtime.run(job, {
+        ...{ task: "audio_classification", dataPath: folder, pretrainedModelNameOrPath: folder, fresh: true },
+        ...{ globalBatchSize: 2, lr: 1e-2, trainIters: 1 },
+      }),
+    ).rejects.toThrow(refusal(8000, ofModel, "train, record 1", 16_000));
+    write(folder, { "train/a/0.wav": wavOf(0, 11_025) });
+    const task = taskNamed("audio_classification");
+    const mixed = await task.read(folder);
+    expect(() => task.dataset(mixed, { config, source: "sounds", seed: 3 })).toThrow(
+      refusal(11_025, "the first recording", "train, record 2", 16_000),
+    );
   });
 });

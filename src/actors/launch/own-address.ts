@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { TroupeError } from "../../errors/index.ts";
+import { isLoopback } from "../../runtime/access/index.ts";
 import type { MasterAddress } from "./launch.ts";
 
 const AGAIN_MS = 100;
@@ -55,10 +56,6 @@ function addressOf(name: string): string {
 function outerAddress(): string | undefined {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   return all.find(({ family, internal }) => family === "IPv4" && !internal)?.address;
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || host.startsWith("127.");
 }
 
 function noAnswer(place: string, deadlineMs: number, why: string): TroupeError {

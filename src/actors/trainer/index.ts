@@ -1,4 +1,5 @@
 export type { AnomalyOptions, CheckpointOptions, RuntimeOptions } from "../../job/options/index.ts";
+export { Interruption } from "./interruption.ts";
 export type { FrozenModel } from "./live/frozen-model.ts";
 export type { LiveModel } from "./live/live-model.ts";
 export type { ReadModel } from "./live/live-types.ts";

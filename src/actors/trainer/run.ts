@@ -24,7 +24,7 @@ import {
 } from "../protocols/index.ts";
 import type { LedLaunch } from "./led-launch.ts";
 import type { OpenedRun } from "./live/live-model.ts";
-import { planRun } from "./plan/plan-run.ts";
+import { planRun, type RunPlan } from "./plan/plan-run.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
 import { ServedWeights } from "./recovery/served-weights.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./recovery/supervised-checkpointer.ts";
@@ -33,7 +33,7 @@ import { Rendezvous } from "./rendezvous.ts";
 import { stateIn } from "./resume/loaded-state.ts";
 import { RunFolder } from "./resume/run-folder.ts";
 import type { Start } from "./resume/start.ts";
-import { settleJob } from "./settle-job.ts";
+import { type SettledJob, settleJob } from "./settle-job.ts";
 import type { SharedSystem } from "./shared-system.ts";
 import { JOB_LOADER } from "./stalls/job-loader.ts";
 import { reportingWait } from "./stalls/reported-waits.ts";
@@ -206,66 +206,86 @@ export class Run {
     live: LiveStart | undefined,
   ): Promise<RunResult> {
     const { settings, emit, lead } = this.#options;
-    const { layout, training, supervision, offload, checkpoint } = settings;
-    const system = this.#system;
-    const settled = await settleJob(system, this.#prefix, jobUrl, overrides, settings, emit);
-    const { job, config, data, batch, model, recipe, start, changes } = settled;
-    await using rendezvous = await Rendezvous.open(layout, lead?.rendezvous);
+    const settled = await settleJob(this.#system, this.#prefix, jobUrl, overrides, settings, emit);
+    const { batch, start } = settled;
+    await using rendezvous = await Rendezvous.open(settings.layout, lead?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
-    const plan = planRun(
-      { job, jobUrl, config },
-      settings,
-      batch,
-      data,
-      start,
-      rendezvous.groups,
-      live !== undefined,
-    );
+    const plan = planRun({ ...settled, jobUrl }, settings, rendezvous.groups, live !== undefined);
     if (lead !== undefined) await Promise.race([this.#halted.promise, lead.joined()]);
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
-    const frozen = live?.frozen;
-    const served = frozen instanceof ServedWeights ? frozen : undefined;
-    const checkpointer =
-      checkpoint && (await superviseCheckpointer(system, this.#prefix, checkpoint, folder?.hold, served));
-    this.#checkpointer = checkpointer;
-    const { deadlineMs, devices } = settings.execution;
-    const begun: Start =
-      frozen === undefined
-        ? start
-        : { ...start, initial: frozenState(start, served, checkpointer, deadlineMs) };
+    const served = live?.frozen instanceof ServedWeights ? live.frozen : undefined;
+    const { checkpoint } = settings;
+    this.#checkpointer =
+      checkpoint &&
+      (await superviseCheckpointer(this.#system, this.#prefix, checkpoint, folder?.hold, served));
+    this.#reportStart(jobUrl, settled);
+    const ranks = await this.#startRanks(jobUrl, settled);
+    const result = await this.#lead(ranks, plan, settled, live, served);
+    const isComplete =
+      result.steps >= batch.steps || result.endedBy !== undefined || live?.calls.isClosed === true;
+    await folder?.end(isComplete ? "finished" : "stopped");
+    return result;
+  }
+
+  #reportStart(jobUrl: string, { config, batch, start, model, changes }: SettledJob): void {
+    const { settings, emit, lead } = this.#options;
     // A model with a name has hosts of its own.
-    const hosts = layout.hosts === undefined ? lead?.placed() : undefined;
+    const hosts = settings.layout.hosts === undefined ? lead?.placed() : undefined;
     emit({ ...runStarted({ jobUrl, config }, settings, batch.steps, start, model), ...(hosts && { hosts }) });
     if (start.resumed !== undefined)
       emit({ kind: "run.resumed", path: start.resumed.path, step: start.initial.step, changes });
+  }
+
+  async #startRanks(
+    jobUrl: string,
+    { config, start, begun, modules, recipe }: SettledJob,
+  ): Promise<SupervisedRanks> {
+    const { lead, settings } = this.#options;
+    const { execution, layout, supervision, offload, checkpoint } = settings;
     const ranks = await SupervisedRanks.start(
-      system,
+      this.#system,
       {
         ...layout,
         prefix: this.#prefix,
         offload,
         slicesTo: lead && slicesTo(checkpoint),
         // A GPU's context belongs to a process, and the death of a rank that it shares memory with may spoil it.
-        freshProcess: devices.some((device) => device.startsWith("cuda")),
+        freshProcess: execution.devices.some((device) => device.startsWith("cuda")),
         warmStandby: supervision.warmStandby,
-        modules: settled.modules,
+        modules,
       },
-      () => ({ jobUrl, data: { config, seed: start.seed }, begun: settled.begun() }),
+      () => ({ jobUrl, data: { config, seed: start.seed }, begun: begun() }),
       supervision.maxRestarts,
     );
     this.#ranks = ranks;
     // The run then fails as it does at a batch that cannot be made.
     recipe.known.catch((error: TroupeError) => this.#isEnding || ranks.abandon(error));
+    return ranks;
+  }
+
+  /** Leads the ranks from the run's state to its end. @param served - the weights of a frozen copy, if it has them in memory */
+  #lead(
+    ranks: SupervisedRanks,
+    plan: RunPlan,
+    { start, recipe, model, job, config, batch }: SettledJob,
+    live: LiveStart | undefined,
+    served: ServedWeights | undefined,
+  ): Promise<RunResult> {
+    const { settings, emit, lead } = this.#options;
+    const { deadlineMs } = settings.execution;
+    const checkpointer = this.#checkpointer;
+    const folder = this.#folder;
+    const frozen = () => frozenState(start, served, checkpointer, deadlineMs);
     const firstStep = Promise.withResolvers<void>();
     // Its duration is unknown: without reports, a loop without end would show nothing until the deadline.
     void reportingWait(firstStep.promise, (waitedMs) =>
       emit({ kind: "run.delayed", what: "the first step", waitedMs }),
     );
-    const result = await leadThroughRestarts(ranks, {
+    return leadThroughRestarts(ranks, {
       plan,
-      start: begun,
+      start: live?.frozen === undefined ? start : { ...start, initial: frozen() },
       about: () => ({
         ...(folder && { run: stampOf(folder.record) }),
         recipe: recipe.now,
@@ -275,7 +295,7 @@ export class Run {
         await folder?.empty();
         live?.onOpen({
           job,
-          numReplicas: layout.mesh.dp,
+          numReplicas: settings.layout.mesh.dp,
           accumulation: batch.accumulation,
           canEvaluate: plan.schedule.evaluation.length > 0,
           isSaved: plan.ranks.isSaved,
@@ -286,7 +306,7 @@ export class Run {
         });
       },
       calls: live?.calls,
-      resume: training.resume,
+      resume: settings.training.resume,
       checkpointer,
       isSpread: lead !== undefined,
       inspections: this.inspections,
@@ -296,20 +316,16 @@ export class Run {
         firstStep.resolve();
         this.#stalls.stepTook(durationMs);
       },
-      load: (folder) => stateIn(folder, model, start),
+      load: (from) => stateIn(from, model, start),
       hold: async (weights) => {
         served?.replace(weights);
         if (served !== undefined && checkpointer !== undefined)
           await checkpointer.ask("hold", served.refs(sentTo(checkpointer)), { deadlineMs });
-        return frozenState(start, served, checkpointer, deadlineMs);
+        return frozen();
       },
-      residentBytes: () => system.residentBytes(),
-      begin: (kind, body) => system.begin(kind, body),
+      residentBytes: () => this.#system.residentBytes(),
+      begin: (kind, body) => this.#system.begin(kind, body),
     }).finally(firstStep.resolve);
-    const isComplete =
-      result.steps >= batch.steps || result.endedBy !== undefined || live?.calls.isClosed === true;
-    await folder?.end(isComplete ? "finished" : "stopped");
-    return result;
   }
 
   #hear(event: RuntimeEvent): void {

@@ -31,10 +31,6 @@ export class Running {
     this.#options = options;
   }
 
-  get name(): string | undefined {
-    return this.#options.name;
-  }
-
   /** Undefined before it has begun, and once it is over. */
   get run(): Run | undefined {
     return this.#run;

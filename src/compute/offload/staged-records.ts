@@ -63,10 +63,6 @@ export class StagedRecords {
     this.stagingBytes = numBuffers * largest * 4;
   }
 
-  get sizeBytes(): number {
-    return this.#file.sizeBytes;
-  }
-
   /** Whether transfers bypass the system's page cache. */
   get direct(): boolean {
     return this.#file.direct;

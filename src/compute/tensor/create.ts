@@ -68,13 +68,13 @@ export function emptyShared(shape: Shape, options: CreateOptions = {}): Tensor {
 }
 
 /**
- * Makes a flat tensor like {@link emptyShared} on the host, in another thread, because the system clears new pages. It
+ * Makes a flat float32 tensor like {@link emptyShared} on the host, in another thread, because the system clears new pages. It
  * belongs to no scope: the caller must `dispose()` it. It is charged to this thread's present tag.
  * @param numel - number of elements
  * @throws {TroupeError} `SHARED_MEMORY_FULL`
  */
-export async function emptySharedOffThread(numel: number, options: CreateOptions = {}): Promise<Tensor> {
-  const handle = await native().emptySharedOffThread(dtypeCode(options.dtype ?? "float32"), numel);
+export async function emptySharedOffThread(numel: number): Promise<Tensor> {
+  const handle = await native().emptySharedOffThread(dtypeCode("float32"), numel);
   return hold(() => adopt(handle));
 }
 

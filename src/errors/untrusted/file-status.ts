@@ -1,5 +1,5 @@
 import { type BigIntStats, statSync } from "node:fs";
-import { stat } from "node:fs/promises";
+import { type FileHandle, stat } from "node:fs/promises";
 
 /**
  * Reads the status of the file or folder that a path leads to, times in nanoseconds.
@@ -19,4 +19,10 @@ export function isThere(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Whether a path leads to the file that is open: it may have been removed or replaced since. */
+export async function isStillAt(path: string, file: FileHandle): Promise<boolean> {
+  const [own, there] = await Promise.all([file.stat(), stat(path).catch(() => undefined)]);
+  return own.ino === there?.ino && own.dev === there.dev;
 }

@@ -37,10 +37,6 @@ export class HistoryTable<Field extends string> {
     this.#capacity = capacity;
   }
 
-  get length(): number {
-    return this.#rows.length;
-  }
-
   get last(): Row | undefined {
     return this.#rows.at(-1);
   }

@@ -20,3 +20,4 @@ export { type JsonLinesOptions, jsonLinesSink, toJson } from "./sinks/json-lines
 export { RecordFile } from "./sinks/record-file.ts";
 export { describeError } from "./words/describe-error.ts";
 export { describeCollective, describeEvent, describeStall } from "./words/describe-event.ts";
+export { formatBytes } from "./words/format.ts";

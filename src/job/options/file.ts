@@ -1,9 +1,9 @@
 import { extname } from "node:path";
 import { parse, TomlError } from "smol-toml";
 import type * as z from "zod";
-import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { fileFailure, isPlain, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../errors/untrusted/index.ts";
-import { type Given, isRecord, leavesOf } from "./layers.ts";
+import { type Given, leavesOf } from "./layers.ts";
 import { type Option, optionsOf } from "./option.ts";
 import { readText } from "./texts.ts";
 
@@ -39,7 +39,7 @@ function parsed(path: string, text: string): Record<string, unknown> {
   } catch (cause) {
     throw fileError(isJson ? "JSON" : "TOML", path, cause);
   }
-  if (isRecord(values)) return values;
+  if (isPlain(values)) return values;
   throw fileError("an object of options", path, new Error(JSON.stringify(values)));
 }
 

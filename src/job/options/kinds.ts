@@ -33,11 +33,8 @@ export function number(expected: string, holds: (value: number) => boolean) {
 }
 
 /** One of several words. */
-export function oneOf<const Words extends readonly [string, ...string[]]>(
-  words: Words,
-  expected = words.join(" or "),
-) {
-  return z.enum(words, { error: expected });
+export function oneOf<const Words extends readonly [string, ...string[]]>(words: Words) {
+  return z.enum(words, { error: words.join(" or ") });
 }
 
 /** On or off. */

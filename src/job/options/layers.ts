@@ -1,3 +1,5 @@
+import { isPlain } from "../../errors/index.ts";
+
 /** The sources of a value, the weakest first. */
 const origins = ["default", "job", "checkpoint", "file", "environment", "flag", "script"] as const;
 
@@ -39,23 +41,16 @@ export class Layers {
     const { path, value } = given;
     let at = this.values;
     for (const name of path.slice(0, -1)) {
-      const inside = isRecord(at[name]) ? at[name] : {};
+      const inside = isPlain(at[name]) ? at[name] : {};
       at[name] = inside;
       at = inside;
     }
     const last = path.at(-1) ?? "";
     this.#sources.set(path.join("."), given);
     // `true` for a subject that already has options keeps them.
-    if (value === true && isRecord(at[last])) return;
-    at[last] = isRecord(value) ? structuredClone(value) : value;
+    if (value === true && isPlain(at[last])) return;
+    at[last] = isPlain(value) ? structuredClone(value) : value;
   }
-}
-
-/** @returns whether a value is a plain object */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }
 
 /** Yields every value with its path; an empty table is a value. */
@@ -65,7 +60,7 @@ export function* leavesOf(
 ): Generator<Pick<Given, "path" | "value">> {
   for (const [name, value] of Object.entries(values)) {
     const inner = [...path, name];
-    if (isRecord(value) && Object.keys(value).length > 0) yield* leavesOf(value, inner);
+    if (isPlain(value) && Object.keys(value).length > 0) yield* leavesOf(value, inner);
     else if (value !== undefined) yield { path: inner, value };
   }
 }

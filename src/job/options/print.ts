@@ -1,6 +1,7 @@
 import { stringify } from "smol-toml";
+import { isPlain } from "../../errors/index.ts";
 import { type CommandOptions, readCommand } from "./command.ts";
-import { type Given, isRecord, type Layers, leavesOf } from "./layers.ts";
+import { type Given, type Layers, leavesOf } from "./layers.ts";
 import { describeStandard, groups, type Option, objectIn, optionsOf } from "./option.ts";
 import type { RuntimeOptions } from "./options.generated.ts";
 import { readRuntime } from "./read.ts";
@@ -61,7 +62,7 @@ function line(key: string, value: unknown, source: ReturnType<Layers["sourceOf"]
 
 /** Prints a rule on the line of its option. */
 function inline(value: unknown): string {
-  if (!isRecord(value))
+  if (!isPlain(value))
     return stringify({ value })
       .trim()
       .replace(/^value = /, "");
@@ -71,7 +72,7 @@ function inline(value: unknown): string {
 
 /** Whether options of this subject were given; these are printed one by one. */
 function isSubjectOf(option: Option, values: Record<string, unknown>): boolean {
-  return objectIn(option.schema) !== undefined && isRecord(valueAt(values, option));
+  return objectIn(option.schema) !== undefined && isPlain(valueAt(values, option));
 }
 
 /** Options outside tables come first, as TOML requires; a table with comments alone is left out because it would turn its subject on. */
@@ -96,7 +97,7 @@ function topLevel(entries: readonly Entry[]): string {
 }
 
 function valueAt(values: Record<string, unknown>, { path }: Option): unknown {
-  return path.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), values);
+  return path.reduce<unknown>((value, name) => (isPlain(value) ? value[name] : undefined), values);
 }
 
 /** Values that are not constants of the schema but follow from the settled options. */

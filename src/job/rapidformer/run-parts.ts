@@ -213,3 +213,11 @@ export function readModelConfig(folder: string): Readonly<Record<string, unknown
     );
   }
 }
+
+/** The sampling rate of a model folder's preprocessor, if it has one. @throws errors of reading the file */
+export function samplingRateOf(folder: string): number | undefined {
+  const path = join(folder, "preprocessor_config.json");
+  if (!existsSync(path)) return undefined;
+  const { sampling_rate: rate } = parseJsonObject(readBoundedTextSync(path, maxFileBytes.config), path);
+  return typeof rate === "number" ? rate : undefined;
+}

@@ -1,23 +1,15 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { accuracy } from "../../library/metrics/index.ts";
-import { defineTask, taskDataset } from "./define-task.ts";
+import { defineTask } from "./define-task.ts";
 import { labelIn } from "./examples/example.ts";
 import { Labels } from "./examples/labels.ts";
-import {
-  heard,
-  longestOf,
-  type RecordingTensors,
-  readRecordings,
-  type StoredSamples,
-  stackRecordings,
-} from "./examples/recordings.ts";
+import { readRecordings } from "./examples/recordings.ts";
+import { type BareRecording, type RecordingTensors, recordingDataset } from "./recording-dataset.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 
 /** A recording with its label. */
-export interface LabelledRecording {
-  /** In memory, or read when a batch needs them. */
-  readonly samples: Float32Array | StoredSamples;
+export interface LabelledRecording extends BareRecording {
   readonly label: string | number;
 }
 
@@ -42,20 +34,12 @@ export const audioClassification: TaskDefinition<LabelledRecording, LabelledReco
     readRecordings(path, (samples, record, place) => ({ samples, label: labelIn(record, place) })),
 
   dataset(examples, options) {
-    const { config, length } = options;
-    const all = Object.values(examples).flat();
     const known = examples.train.map(({ label }) => label);
-    const labels = new Labels(known, { task: "audio_classification", config });
-    const most = length ?? longestOf(all);
-    const idOf = ({ label }: LabelledRecording) => labels.idOf(label);
-    return taskDataset(options, {
-      splits: examples,
+    const labels = new Labels(known, { task: "audio_classification", config: options.config });
+    const idOf = ({ label }: Pick<LabelledRecording, "label">) => labels.idOf(label);
+    return recordingDataset(examples, options, {
       fields: labels.fields,
-      load: (recording) => heard(recording),
-      collate: (batch): LabelledRecordings => ({
-        ...stackRecordings(batch, most),
-        labels: tensor(batch.map(idOf), { dtype: "int64" }),
-      }),
+      targets: (batch) => ({ labels: tensor(batch.map(idOf), { dtype: "int64" }) }),
       score: (predicted, asked) => ({
         accuracy: accuracy(numbersOf(predicted, "logits").map(indexOfMax), asked.map(idOf)),
       }),

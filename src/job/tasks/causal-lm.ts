@@ -1,11 +1,12 @@
 import { crossEntropy, IGNORE_INDEX, shiftLabels } from "../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../compute/tensor/index.ts";
+import type { Rows } from "../../library/data/index.ts";
 import { perplexity } from "../../library/metrics/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapSplits } from "./examples/example.ts";
 import { readTexts, windowsOf } from "./examples/texts.ts";
 import { packTexts } from "./pack-texts.ts";
-import { numbersOf } from "./rows.ts";
+import { sumsOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows } from "./text-rows.ts";
 
@@ -78,8 +79,7 @@ export function natsOf(logits: Tensor, targets: Tensor): { readonly nats: Tensor
 }
 
 /** The perplexity of all rows' {@link natsOf}. */
-export function scoreNats(predicted: Parameters<typeof numbersOf>[0]): { readonly perplexity: number } {
-  const rows = numbersOf(predicted, "nats");
-  const sum = (column: number) => rows.reduce((total, row) => total + (row[column] ?? 0), 0);
-  return { perplexity: perplexity(sum(0), sum(1)) };
+export function scoreNats(predicted: Rows): { readonly perplexity: number } {
+  const [nats = 0, numTokens = 0] = sumsOf(predicted, "nats");
+  return { perplexity: perplexity(nats, numTokens) };
 }

@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
 import {
+  exampleError,
   type IdxArray,
   openIdx,
   type Picture,
@@ -9,7 +10,7 @@ import {
 } from "../../library/data/index.ts";
 import { accuracy, topAccuracy } from "../../library/metrics/index.ts";
 import { defineTask, taskDataset } from "./define-task.ts";
-import { example, labelIn } from "./examples/example.ts";
+import { labelIn } from "./examples/example.ts";
 import { eachSplit } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
 import { pictureIn, type StoredPicture } from "./examples/pictures.ts";
@@ -67,7 +68,7 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
     return eachSplit(splits, async ({ images, labels }) => {
       const names = files.map((file) => basename(file)).join(", ");
       if (images === undefined || labels === undefined)
-        throw example(path, "idx files of images and of labels", names);
+        throw exampleError(path, "idx files of images and of labels", names);
       return picturesOf(images, await openIdx(images), await openIdx(labels));
     });
   },
@@ -76,7 +77,8 @@ export const imageClassification: TaskDefinition<LabelledPicture, LabelledPictur
     const { config } = options;
     const size = sizeOf(config);
     const channels = Number(config.num_channels ?? 3);
-    if (channels !== 1 && channels !== 3) throw example("config.json", "num_channels of 1 or 3", channels);
+    if (channels !== 1 && channels !== 3)
+      throw exampleError("config.json", "num_channels of 1 or 3", channels);
     const known = examples.train.map(({ label }) => label);
     const labels = new Labels(known, { task: "image_classification", config });
     const idOf = ({ label }: Pick<LabelledPicture, "label">) => labels.idOf(label);
@@ -137,7 +139,7 @@ function greyOf(colours: Uint8Array, at: number): number {
 function picturesOf(path: string, images: IdxArray, labels: IdxArray): LabelledPicture[] {
   const [count = 0, height = 0, width = 0] = images.shape;
   if (images.shape.length !== 3 || labels.shape.join() !== `${count}`)
-    throw example(path, "as many labels as images", `[${images.shape}] and [${labels.shape}]`);
+    throw exampleError(path, "as many labels as images", `[${images.shape}] and [${labels.shape}]`);
   const numbers = labels.rows(0, count);
   return Array.from({ length: count }, (_, index) => ({
     pixels: () => images.rows(index, 1),

@@ -11,6 +11,7 @@ export * from "./image-text.ts";
 export * from "./masked-lm.ts";
 export * from "./pack-texts.ts";
 export * from "./question-answering.ts";
+export type { BareRecording } from "./recording-dataset.ts";
 export * from "./seq2seq-lm.ts";
 export * from "./sequence-classification.ts";
 export * from "./speech-pretraining.ts";

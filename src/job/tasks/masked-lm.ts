@@ -1,12 +1,12 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { ops, type Tensor } from "../../compute/tensor/index.ts";
-import { hideTokens, type Rows } from "../../library/data/index.ts";
+import { hideTokens } from "../../library/data/index.ts";
 import { familyOf } from "../../library/models/index.ts";
 import { natsOf, scoreNats } from "./causal-lm.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
 import { mapExamples, mapSplits } from "./examples/example.ts";
 import { readTexts } from "./examples/texts.ts";
-import { numbersOf } from "./rows.ts";
+import { sumsOf } from "./rows.ts";
 import type { WeighedTask } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
@@ -51,10 +51,10 @@ export const maskedLm: WeighedTask<string, GappedTexts> = defineTask({
         const labels = rows.padTo(answers, split, length, IGNORE_INDEX);
         return { ...rows.stackTo(gapped, split, length), labels };
       },
-      score: (predicted) => ({
-        ...scoreNats(predicted),
-        accuracy: sumOf(predicted, 0) / Math.max(1, sumOf(predicted, 1)),
-      }),
+      score: (predicted) => {
+        const [numRight = 0, numMasked = 0] = sumsOf(predicted, "right");
+        return { ...scoreNats(predicted), accuracy: numRight / Math.max(1, numMasked) };
+      },
     });
   },
 
@@ -66,7 +66,3 @@ export const maskedLm: WeighedTask<string, GappedTexts> = defineTask({
     return { ...natsOf(logits, labels), right: ops.stack([right, labels.ge(0).sum([1])], 1).to("float32") };
   },
 });
-
-function sumOf(predicted: Rows, column: number): number {
-  return numbersOf(predicted, "right").reduce((sum, row) => sum + (row[column] ?? 0), 0);
-}

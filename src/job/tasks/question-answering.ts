@@ -1,8 +1,8 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import type { JsonRecord } from "../../library/data/index.ts";
+import { exampleError, type JsonRecord } from "../../library/data/index.ts";
 import { answerF1, exactMatch, wordsOf } from "../../library/metrics/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
-import { example, mapExamples, textIn } from "./examples/example.ts";
+import { mapExamples, textIn } from "./examples/example.ts";
 import { readExamples, recordFiles } from "./examples/files.ts";
 import { numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
@@ -101,7 +101,7 @@ function fromRecord(record: JsonRecord, place: string): Question {
   const context = textIn(record, ["context"], place);
   const { text, answer_start: starts } = (record.answers ?? {}) as JsonRecord;
   if (!Array.isArray(text) || !Array.isArray(starts) || text.length === 0 || text.length !== starts.length)
-    throw example(place, "answers with text and answer_start", JSON.stringify(record.answers));
+    throw exampleError(place, "answers with text and answer_start", JSON.stringify(record.answers));
   const [answer, start] = [String(text[0]), Number(starts[0])];
   const begin = wordsOf(context.slice(0, start)).length - Number(/\S$/u.test(context.slice(0, start)));
   return {

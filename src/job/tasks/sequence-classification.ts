@@ -1,8 +1,8 @@
 import { type Tensor, tensor } from "../../compute/tensor/index.ts";
-import type { JsonRecord, Rows } from "../../library/data/index.ts";
+import { exampleError, type JsonRecord, type Rows } from "../../library/data/index.ts";
 import { accuracy, f1Score, matthewsCorrelation, pearson, spearman } from "../../library/metrics/index.ts";
 import { defineTask, taskDataset } from "./define-task.ts";
-import { example, mapExamples, textIn } from "./examples/example.ts";
+import { mapExamples, textIn } from "./examples/example.ts";
 import { readExamples, recordFiles } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
 import { indexOfMax, numbersOf } from "./rows.ts";
@@ -64,7 +64,7 @@ function fromRecord(record: JsonRecord, place: string): TextExample {
   const text = textIn(record, ["text", "sentence", "sentence1", "#1 String"], place);
   const pair = record.pair ?? record.sentence2 ?? record["#2 String"];
   const label = record.label ?? record.Quality;
-  if (typeof label !== "string" && typeof label !== "number") throw example(place, "a label", label);
+  if (typeof label !== "string" && typeof label !== "number") throw exampleError(place, "a label", label);
   return { text, pair: pair === undefined ? undefined : String(pair), label };
 }
 

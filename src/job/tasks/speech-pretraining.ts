@@ -1,25 +1,13 @@
 import { ops, type Tensor, tensor } from "../../compute/tensor/index.ts";
 import { type FrameMaskOptions, type MaskedFrames, maskFrames } from "../../library/data/index.ts";
 import { autoModel, numFrames, type SpeechForPreTraining } from "../../library/models/index.ts";
-import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
-import {
-  heard,
-  longestOf,
-  type RecordingTensors,
-  readRecordings,
-  type StoredSamples,
-  stackRecordings,
-} from "./examples/recordings.ts";
-import { numbersOf } from "./rows.ts";
+import { defineTask, outputsOf } from "./define-task.ts";
+import { readRecordings } from "./examples/recordings.ts";
+import { type BareRecording, type RecordingTensors, recordingDataset } from "./recording-dataset.ts";
+import { sumsOf } from "./rows.ts";
 import type { Fields, WeighedTask } from "./task.ts";
 
 // B recordings, T frames, K distractors of each, G codebooks of V codes each.
-
-/** A recording without a text. */
-export interface BareRecording {
-  /** In memory, or read when a batch needs them. */
-  readonly samples: Float32Array | StoredSamples;
-}
 
 /** Recordings with masked frames. */
 export type MaskedRecordings = RecordingTensors & MaskedFrames;
@@ -45,25 +33,18 @@ export const speechPretraining: WeighedTask<BareRecording, MaskedRecordings> = d
   read: (path) => readRecordings(path, (samples) => ({ samples })),
 
   dataset(examples, options) {
-    const { config, length, seed } = options;
-    const all = Object.values(examples).flat();
-    const most = length ?? longestOf(all);
+    const { config, seed } = options;
     const { config: read } = autoModel("speech_pretraining", config) as SpeechForPreTraining;
     const framesOf = (lengths: readonly number[]) => {
       const frames = numFrames(tensor(lengths, { dtype: "int64" }), read).toTypedArray() as BigInt64Array;
       return [...frames].map(Number);
     };
-    return taskDataset(options, {
-      splits: examples,
-      load: (recording) => heard(recording),
-      collate: (batch, { position }): MaskedRecordings => {
-        const lengths = batch.map(({ samples }) => Math.min(samples.length, most));
-        const [numMost = 0, ...frames] = framesOf([most, ...lengths]);
+    return recordingDataset(examples, options, {
+      targets: (batch, { position }, length) => {
+        const lengths = batch.map(({ samples }) => Math.min(samples.length, length));
+        const [numMost = 0, ...frames] = framesOf([length, ...lengths]);
         const draws = batch.map((_, index) => position + index);
-        return {
-          ...stackRecordings(batch, most),
-          ...maskFrames(frames, numMost, { ...spansOf(config), seed, draws }),
-        };
+        return maskFrames(frames, numMost, { ...spansOf(config), seed, draws });
       },
       score: (predicted) => {
         const [numMasked = 0, numRight = 0] = sumsOf(predicted, "told");
@@ -133,10 +114,4 @@ function entropyOf(counts: readonly number[]): number {
   const total = counts.reduce((sum, count) => sum + count, 0);
   const shares = counts.filter((count) => count > 0).map((count) => count / total);
   return -shares.reduce((sum, share) => sum + share * Math.log(share), 0);
-}
-
-/** Sums a prediction over all recordings, by column. */
-function sumsOf(predicted: Parameters<typeof numbersOf>[0], name: string): number[] {
-  const rows = numbersOf(predicted, name);
-  return (rows[0] ?? []).map((_, column) => rows.reduce((sum, row) => sum + (row[column] ?? 0), 0));
 }

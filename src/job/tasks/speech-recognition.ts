@@ -1,24 +1,17 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import { arange, type Tensor, tensor } from "../../compute/tensor/index.ts";
+import { exampleError } from "../../library/data/index.ts";
 import { characterErrorRate, wordErrorRate } from "../../library/metrics/index.ts";
 import { numAdapted, numFrames, type SpeechConfig } from "../../library/models/index.ts";
-import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
-import { example, textIn } from "./examples/example.ts";
-import {
-  heard,
-  longestOf,
-  type RecordingTensors,
-  readRecordings,
-  type StoredSamples,
-  stackRecordings,
-} from "./examples/recordings.ts";
+import { defineTask, outputsOf } from "./define-task.ts";
+import { textIn } from "./examples/example.ts";
+import { readRecordings } from "./examples/recordings.ts";
+import { type BareRecording, type RecordingTensors, recordingDataset } from "./recording-dataset.ts";
 import { numbersOf } from "./rows.ts";
 import type { TaskDefinition } from "./task.ts";
 
 /** A recording with its transcript. */
-export interface SpokenText {
-  /** In memory, or read when a batch needs them. */
-  readonly samples: Float32Array | StoredSamples;
+export interface SpokenText extends BareRecording {
   readonly text: string;
 }
 
@@ -45,24 +38,21 @@ export const speechRecognition: TaskDefinition<SpokenText, SpokenTexts> = define
       readRecordings(path, (samples, record, place) => ({ samples, text: textIn(record, TEXTS, place) })),
 
     dataset(examples, options) {
-      const { config, length } = options;
+      const { config } = options;
       const all = Object.values(examples).flat();
       const blank = Number(config.pad_token_id ?? 0);
       const texts = examples.train.map(({ text }) => text);
       const characters = charactersOf(texts, Number(config.vocab_size), blank);
       const idOf = new Map([...characters].map(([id, character]) => [character, id]));
-      const most = length ?? longestOf(all);
       const mostLabels = Math.max(...all.map(({ text }) => [...text].length));
-      return taskDataset(options, {
-        splits: examples,
+      return recordingDataset(examples, options, {
         facts: { characters: [...idOf.keys()] },
-        load: (recording) => heard(recording),
-        collate: (batch): SpokenTexts => {
+        targets: (batch) => {
           const labels = batch.map(({ text }) => {
             const ids = [...text].map((character) => idOf.get(character) ?? blank);
             return [...ids, ...new Array<number>(mostLabels - ids.length).fill(IGNORE_INDEX)];
           });
-          return { ...stackRecordings(batch, most), labels: tensor(labels, { dtype: "int64" }) };
+          return { labels: tensor(labels, { dtype: "int64" }) };
         },
         score: (predicted, asked) => {
           const texts = asked.map(({ text }) => text);
@@ -95,7 +85,7 @@ const SILENCE = -1;
 function charactersOf(texts: readonly string[], vocabSize: number, blank: number): Map<number, string> {
   const found = [...new Set(texts.flatMap((text) => [...text]))].toSorted();
   if (found.length + 1 > vocabSize)
-    throw example("config.json", `a vocab_size of at least ${found.length + 1}`, vocabSize);
+    throw exampleError("config.json", `a vocab_size of at least ${found.length + 1}`, vocabSize);
   return new Map(found.map((character, index) => [index < blank ? index : index + 1, character]));
 }
 

@@ -50,6 +50,8 @@ export interface TaskData {
   readonly tokenizer?: Tokenizer | undefined;
   /** The tokenizer's template, for tasks with chats. */
   readonly chatTemplate?: ChatTemplate | undefined;
+  /** Samples per second of recordings, as in the model folder's preprocessor_config.json. Default: those of the first recording. */
+  readonly samplingRate?: number | undefined;
   /** Length of every row in tokens, or samples of a recording; longer ones are cut. Default: the longest example. */
   readonly length?: number | undefined;
   /** Seed of each epoch's order, and of masks. */

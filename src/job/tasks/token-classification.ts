@@ -1,9 +1,9 @@
 import { IGNORE_INDEX } from "../../compute/nn/index.ts";
 import type { Tensor } from "../../compute/tensor/index.ts";
-import { type JsonRecord, readConllu, type TaggedWords } from "../../library/data/index.ts";
+import { exampleError, type JsonRecord, readConllu, type TaggedWords } from "../../library/data/index.ts";
 import { accuracy, entityF1, f1Score } from "../../library/metrics/index.ts";
 import { defineTask, outputsOf, taskDataset } from "./define-task.ts";
-import { example, mapExamples } from "./examples/example.ts";
+import { mapExamples } from "./examples/example.ts";
 import { readSplits, recordFiles, recordsIn } from "./examples/files.ts";
 import { Labels } from "./examples/labels.ts";
 import { numbersOf } from "./rows.ts";
@@ -93,6 +93,6 @@ function fromRecord(record: JsonRecord, place: string): TaggedWords {
   const words = record.words ?? record.tokens;
   const tags = record.tags ?? record.ner_tags;
   if (!Array.isArray(words) || !Array.isArray(tags) || words.length !== tags.length)
-    throw example(place, "as many tags as words", "something else");
+    throw exampleError(place, "as many tags as words", "something else");
   return { words: words.map(String), tags: tags.map(String) };
 }

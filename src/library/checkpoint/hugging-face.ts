@@ -1,14 +1,15 @@
 import { existsSync, readdirSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { fileFailure, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { numelOf } from "../../compute/tensor/index.ts";
+import { fileFailure, isRecord, TroupeError, whichPathWasMeant } from "../../errors/index.ts";
 import { isThere, maxFileBytes, readBoundedText } from "../../errors/untrusted/index.ts";
 import { adapterConfigName, adapterTorchName, adapterWeightsName } from "./format/adapter-folder.ts";
 import { type Companions, readCompanions } from "./format/companions.ts";
 import { isFileName } from "./format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "./format/model-texts.ts";
 import { defaultMaxFileBytes, indexOf, numberedFiles } from "./format/numbered-files.ts";
-import { type OpenOptions, SafetensorsFile } from "./format/safetensors-file.ts";
+import { SafetensorsFile } from "./format/safetensors-file.ts";
 import type { TensorFacts } from "./format/safetensors-header.ts";
 import { appendSafetensors, type TensorSource } from "./format/safetensors-writer.ts";
 import { stepOf } from "./format/step-folder.ts";
@@ -59,20 +60,20 @@ export class HuggingFaceFolder {
    * @throws {TroupeError} `HUGGING_FACE_FOLDER` when files are missing or contradict each other; errors of
    * `SafetensorsFile.open` and `TorchFile.open`
    */
-  static async open(path: string, options: OpenOptions = {}): Promise<HuggingFaceFolder> {
-    if (await isThere(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path, options);
+  static async open(path: string): Promise<HuggingFaceFolder> {
+    if (await isThere(join(path, adapterConfigName))) return HuggingFaceFolder.#openAdapter(path);
     const texts = await configsOf(path);
     await using opening = new AsyncDisposableStack();
     const fileOf = new Map<string, TensorFile>();
     const form = formOf(path) ?? safetensors;
     const single = join(path, form.weights);
     if (await isThere(single)) {
-      const file = opening.use(await form.open(single, options));
+      const file = opening.use(await form.open(single));
       for (const name of file.tensors.keys()) fileOf.set(name, file);
     } else {
       const index = join(path, form.index);
       for (const [fileName, names] of filesOf(await readJson(index, maxFileBytes.index), index)) {
-        const file = opening.use(await openNamed(join(path, fileName), form.open, options));
+        const file = opening.use(await openNamed(join(path, fileName), form.open));
         for (const name of names) fileOf.set(file.entry(name).name, file);
       }
     }
@@ -80,7 +81,7 @@ export class HuggingFaceFolder {
     return new HuggingFaceFolder(path, texts, fileOf, opening.move());
   }
 
-  static async #openAdapter(path: string, options: OpenOptions): Promise<HuggingFaceFolder> {
+  static async #openAdapter(path: string): Promise<HuggingFaceFolder> {
     const config = await readJson(join(path, adapterConfigName));
     await using opening = new AsyncDisposableStack();
     const pickle = join(path, adapterTorchName);
@@ -88,7 +89,7 @@ export class HuggingFaceFolder {
     const file = opening.use(
       isOld
         ? await TorchFile.open(pickle)
-        : await openNamed(join(path, adapterWeightsName), SafetensorsFile.open, options),
+        : await openNamed(join(path, adapterWeightsName), SafetensorsFile.open),
     );
     const fileOf = new Map([...file.tensors.keys()].map((name) => [name, file]));
     return new HuggingFaceFolder(path, { config }, fileOf, opening.move());
@@ -140,7 +141,6 @@ export class HuggingFaceFolder {
     for (const [file, ofFile] of ofFiles) await file.readParts(ofFile, into);
   }
 
-  /** Closes the files. */
   async close(): Promise<void> {
     await this.#files.disposeAsync();
   }
@@ -226,7 +226,7 @@ export function filesOf({ weight_map: weightMap }: JsonObject, path: string): Ma
 interface WeightForm {
   readonly weights: string;
   readonly index: string;
-  readonly open: (path: string, options: OpenOptions) => Promise<TensorFile>;
+  readonly open: (path: string) => Promise<TensorFile>;
 }
 
 const safetensors: WeightForm = { weights: weightsName, index: indexName, open: SafetensorsFile.open };
@@ -255,9 +255,9 @@ function formOf(path: string): WeightForm | undefined {
   return forms.find(({ weights, index }) => [weights, index].some((name) => existsSync(join(path, name))));
 }
 
-async function openNamed(path: string, open: WeightForm["open"], options: OpenOptions): Promise<TensorFile> {
+async function openNamed(path: string, open: WeightForm["open"]): Promise<TensorFile> {
   if (!(await isThere(path))) throw contradiction(path, "the file that the index names", "none");
-  return open(path, options);
+  return open(path);
 }
 
 /** Fields for numbers of layers and for widths: each layer has a weight of its own, and each width is a dim of some weight. */
@@ -274,11 +274,7 @@ const [FREE_LAYERS, FREE_WIDTH] = [256, 1 << 20];
  */
 function checkSizes(path: string, config: JsonObject, fileOf: ReadonlyMap<string, TensorFile>): void {
   let mostElements = 0;
-  for (const [name, file] of fileOf)
-    mostElements = Math.max(
-      mostElements,
-      file.entry(name).shape.reduce((product, size) => product * size, 1),
-    );
+  for (const [name, file] of fileOf) mostElements = Math.max(mostElements, numelOf(file.entry(name).shape));
   const [mostLayers, widest] = [Math.max(FREE_LAYERS, fileOf.size), Math.max(FREE_WIDTH, mostElements)];
   for (const [name, value] of fieldsOf(config)) {
     if (typeof value !== "number") continue;
@@ -296,9 +292,7 @@ function checkSizes(path: string, config: JsonObject, fileOf: ReadonlyMap<string
 /** The fields of a config.json and of the configs within it. */
 function fieldsOf(config: JsonObject): [name: string, value: JsonValue][] {
   return Object.entries(config).flatMap(([name, value]): [string, JsonValue][] =>
-    name.endsWith("_config") && typeof value === "object" && value !== null && !Array.isArray(value)
-      ? fieldsOf(value as JsonObject)
-      : [[name, value]],
+    name.endsWith("_config") && isRecord(value) ? fieldsOf(value as JsonObject) : [[name, value]],
   );
 }
 

@@ -1,4 +1,5 @@
 import { Tensor } from "../../compute/tensor/index.ts";
+import { isRecord } from "../../errors/index.ts";
 
 /** A value in a batch: a tensor, a nested record, or plain values that stay where the data is. */
 export type BatchValue = Tensor | Batch | HostValue;
@@ -45,7 +46,7 @@ export function mapBatch<T>(batch: Batch, change: (tensor: Tensor) => T): Mapped
   const mapped: Record<string, T | MappedBatch<T>> = {};
   for (const [name, value] of Object.entries(batch)) {
     if (value instanceof Tensor) mapped[name] = change(value);
-    else if (isRecord(value)) mapped[name] = mapBatch(value, change);
+    else if (isRecord(value)) mapped[name] = mapBatch(value as Batch, change);
   }
   return mapped;
 }
@@ -60,8 +61,4 @@ export function tensorsIn(batch: Batch): Set<Tensor> {
 /** Disposes of a batch's tensors. */
 export function disposeBatch(batch: Batch): void {
   for (const tensor of tensorsIn(batch)) tensor.dispose();
-}
-
-function isRecord(value: unknown): value is Batch {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

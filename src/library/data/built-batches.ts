@@ -7,7 +7,7 @@ import {
   Tensor,
   type TensorRef,
 } from "../../compute/tensor/index.ts";
-import { callUser, describeValue, TroupeError } from "../../errors/index.ts";
+import { callUser, describeValue, isPlain, isRecord, TroupeError } from "../../errors/index.ts";
 import { type Batch, disposeBatch, type MappedBatch, mapBatch, type TensorBatch } from "./batch.ts";
 import type { Dataset } from "./dataset.ts";
 
@@ -107,8 +107,7 @@ function keyOf({ split, position, numSamples }: SampleRange): string {
 }
 
 function checkBatch(value: unknown, place: string): asserts value is Batch {
-  const isRecord = typeof value === "object" && value !== null && !Array.isArray(value);
-  if (!isRecord || value instanceof Tensor)
+  if (!isRecord(value) || value instanceof Tensor)
     throw batchError(`${place} to return a record of named tensors`, describeValue(value));
   for (const [name, item] of Object.entries(value)) {
     if (item instanceof Tensor || !mayHoldTensors(item)) continue;
@@ -125,11 +124,6 @@ function checkBatch(value: unknown, place: string): asserts value is Batch {
 }
 
 const mayHoldTensors = (value: unknown): value is object => typeof value === "object" && value !== null;
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
 
 /** The error for a batch that a dataset must not return. */
 export function batchError(expected: string, got: string): TroupeError {

@@ -1,4 +1,4 @@
-import { describeValue, TroupeError } from "../../errors/index.ts";
+import { describeValue, isRecord, TroupeError } from "../../errors/index.ts";
 import type { Dataset, Fingerprint, Scores } from "./dataset.ts";
 
 /** Optional functions of a dataset. */
@@ -62,15 +62,12 @@ function wrongOfFacts(facts: unknown): string[] {
 function wrongOfSplits(splits: unknown): string[] {
   if (!isRecord(splits)) return [`splits: ${describeValue(splits)}`];
   return Object.entries(splits).flatMap(([name, split]) => {
-    const numSamples: unknown = isRecord(split) ? (split as { numSamples?: unknown }).numSamples : undefined;
+    const numSamples: unknown = isRecord(split) ? split.numSamples : undefined;
     const isCount =
       numSamples === Infinity || (Number.isSafeInteger(numSamples) && (numSamples as number) >= 0);
     return isCount ? [] : [`splits.${name}.numSamples: ${describeValue(numSamples)}`];
   });
 }
-
-const isRecord = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function invalid(got: string): TroupeError {
   const expected =

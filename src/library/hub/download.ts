@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { native } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
+import { isStillAt } from "../../errors/untrusted/index.ts";
 import { type FileFacts, type HubEndpoint, reasonOf, unreachable } from "./endpoint.ts";
 
 // In a shared cache, another user's link must not be followed.
@@ -70,18 +71,13 @@ async function lockFile(path: string, onWait: () => void): Promise<FileHandle> {
     const file = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o664);
     const isOurs = native().tryLock(file.fd) !== false;
     // Its last holder may have removed the file since it was opened: then the lock means nothing.
-    if (isOurs && (await isAt(path, file))) return file;
+    if (isOurs && (await isStillAt(path, file))) return file;
     await file.close();
     if (isOurs) continue;
     if (isFirst) onWait();
     isFirst = false;
     await sleep(POLL_MS);
   }
-}
-
-async function isAt(path: string, file: FileHandle): Promise<boolean> {
-  const [own, there] = await Promise.all([file.stat(), stat(path).catch(() => undefined)]);
-  return own.ino === there?.ino && own.dev === there.dev;
 }
 
 async function fetchInto(hub: HubEndpoint, wanted: Download, partial: string): Promise<void> {

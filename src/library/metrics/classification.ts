@@ -21,7 +21,6 @@ export function topAccuracy(
   return labels.length === 0 ? 0 : right / labels.length;
 }
 
-/** Number of scores that rank before the one at `place`. */
 function rankOf(scores: ArrayLike<number>, place: number): number {
   const own = scores[place] ?? Number.NEGATIVE_INFINITY;
   let rank = 0;

@@ -14,24 +14,19 @@ export interface StackShape {
 }
 
 /**
- * The plan of a stack of equal layers. If tensor-parallel ranks split the positions and only the first is read of the last layer, the
+ * The plan of a stack of equal layers, `encoder.layer`. If tensor-parallel ranks split the positions and only the first is read of the last layer, the
  * split ends there: every rank has that position.
- * @param list - name of the list of layers
  * @param layer - plan of one layer
  */
-export function stackPlan(
-  list: string,
-  layer: TensorPlan,
-  { numLayers, reads, first, ofAll }: StackShape,
-): TensorPlan {
-  if (reads === "all") return below(`${list}.*`, layer);
+export function stackPlan(layer: TensorPlan, { numLayers, reads, first, ofAll }: StackShape): TensorPlan {
+  if (reads === "all") return below("encoder.layer.*", layer);
   const last: TensorPlan = {
     ...unshared(layer),
     ...Object.fromEntries(Object.entries(layer).filter(([name]) => ofAll.includes(name))),
     [`${first}.all`]: sequence({ output: "replicated" }),
   };
   const plans = Array.from({ length: numLayers }, (_, index) =>
-    below(`${list}.${index}`, index === numLayers - 1 ? last : layer),
+    below(`encoder.layer.${index}`, index === numLayers - 1 ? last : layer),
   );
   return Object.assign({}, ...plans) as TensorPlan;
 }

@@ -70,7 +70,7 @@ export class Gate {
 }
 
 /** Whether only this machine can reach an address. */
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 

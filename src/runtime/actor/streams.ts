@@ -73,7 +73,6 @@ export class Streams {
     closed().catch((error: unknown) => process.emitWarning(error instanceof Error ? error : String(error)));
   }
 
-  /** Ends the streams of a reader that has ended. */
   readerEnded(reader: number): void {
     for (const [id, open] of this.#open) if (open.reader === reader) this.end(id);
   }

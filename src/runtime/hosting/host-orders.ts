@@ -1,5 +1,6 @@
+import { isRecord } from "../../errors/index.ts";
 import type { Failure } from "../protocol/failure.ts";
-import { type Checks, isCount, isRecord, unpackControl } from "./packed-control.ts";
+import { type Checks, isCount, unpackControl } from "./packed-control.ts";
 import type { ProcessStart } from "./process-orders.ts";
 
 /** First index of the hubs of hosts; the hubs of processes are numbered from 0. */

@@ -1,5 +1,5 @@
 import { Packr } from "msgpackr/pack";
-import { TroupeError } from "../../errors/index.ts";
+import { isRecord, TroupeError } from "../../errors/index.ts";
 
 /** A message of one process to another's hub, not yet checked. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -28,11 +28,6 @@ export function unpackControl<T extends { readonly kind: string }>(bytes: Uint8A
   const check = Object.hasOwn(checks, kind) ? checks[kind as T["kind"]] : undefined;
   if (isRecord(said) && check?.(said)) return said as unknown as T;
   throw garbled("a known kind with its fields", kind);
-}
-
-/** Whether a value is a record. */
-export function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Whether a value is an integer from 0. */

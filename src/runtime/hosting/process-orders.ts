@@ -1,3 +1,4 @@
+import { isRecord } from "../../errors/index.ts";
 import type { Address } from "../protocol/address.ts";
 import type { Failure } from "../protocol/failure.ts";
 import type { MessagingSettings } from "../protocol/settings.ts";
@@ -6,7 +7,7 @@ import type { RouteEnd } from "../transport/hub/routes.ts";
 import type { Packet } from "../transport/packet.ts";
 import type { MemoryPlace } from "../transport/shared-memory.ts";
 import type { Network } from "../transport/tcp/tcp-door.ts";
-import { type Checks, isCount, isRecord, unpackControl } from "./packed-control.ts";
+import { type Checks, isCount, unpackControl } from "./packed-control.ts";
 import type { Warmup } from "./thread.ts";
 
 /** The data that a process for actors starts with. Plain data. */

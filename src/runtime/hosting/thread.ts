@@ -8,7 +8,6 @@ import type { ThreadStart } from "./thread-start.ts";
 
 /** A handle to the thread or process of a running actor. */
 export interface WorkerHandle {
-  /** Terminates it. */
   terminate(): Promise<void>;
   /** Returns its stack, see `stackOf`; undefined if it cannot be read. */
   stack?(): Promise<string | undefined>;

@@ -31,11 +31,6 @@ export class Asks {
     this.#clock = clock;
   }
 
-  /** Number of open questions. */
-  get size(): number {
-    return this.#open.size;
-  }
-
   /** Adds a question and returns the id that its answer will carry. */
   enter(ask: OpenAsk): number {
     this.#lastId += 1;

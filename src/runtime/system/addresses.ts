@@ -11,7 +11,6 @@ export class Addresses {
   readonly #incarnations = new Map<string, number>();
   #lastUid = systemAddress.uid;
 
-  /** Returns the number of the next incarnation under this name. */
   nextIncarnation(name: string): number {
     return (this.#incarnations.get(name) ?? 0) + 1;
   }

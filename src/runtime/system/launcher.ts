@@ -56,7 +56,7 @@ export class Launcher {
   readonly addresses = new Addresses();
   readonly #options: LauncherOptions;
   readonly #preloaded: Preloaded;
-  readonly #processes: ProcessPool;
+  readonly processes: ProcessPool;
   readonly #standbys = new WarmStandbys();
   readonly #context: LaunchContext;
   /** Roles and parts by name: an actor keeps its role through all incarnations. */
@@ -72,14 +72,14 @@ export class Launcher {
     this.#options = options;
     this.#preloaded = new Preloaded(preloadUrl, () => this.registry.endpoint.outbox);
     const { codecs, opener } = this.#preloaded;
-    this.#processes = new ProcessPool({
+    this.processes = new ProcessPool({
       preloadUrl,
       settings,
       network: options.network,
       hosts: options.hosts,
       support: () => this.#preloaded.processes,
     });
-    const [processes, standbys] = [this.#processes, this.#standbys];
+    const [processes, standbys] = [this.processes, this.#standbys];
     this.registry = new Registry({
       clock,
       opener,
@@ -123,8 +123,8 @@ export class Launcher {
       return;
     }
     part.processes.add(process);
-    if (place.host !== undefined) this.#processes.want(process, place.host);
-    const prepared = this.#preloaded.load().then(() => this.#processes.host(process, warmup));
+    if (place.host !== undefined) this.processes.want(process, place.host);
+    const prepared = this.#preloaded.load().then(() => this.processes.host(process, warmup));
     prepared.catch(() => {}); // reported by `start`, which comes next
   }
 
@@ -138,7 +138,7 @@ export class Launcher {
     part.standbys.set(name, process);
     const warmup = this.#warmupOf(place, standbyModules);
     if (placement === "thread") return this.#standbys.prepareStandby(warmup);
-    return this.#processes.prepareStandby(process, warmup);
+    return this.processes.prepareStandby(process, warmup);
   }
 
   /**
@@ -149,8 +149,8 @@ export class Launcher {
   prepareNext(place: SpawnPlace, part: Part, keepsProcess: boolean): void {
     const process = processOf(place);
     if (process !== undefined && place.standbyModules !== undefined && !part.refusesStarts) {
-      if (keepsProcess && this.#processes.keep(process, this.#warmupOf(place, place.standbyModules))) return;
-      this.#processes.letGo(process);
+      if (keepsProcess && this.processes.keep(process, this.#warmupOf(place, place.standbyModules))) return;
+      this.processes.letGo(process);
     }
     this.prepareStandby(place, part);
   }
@@ -159,7 +159,7 @@ export class Launcher {
   expectNoNext(place: SpawnPlace): void {
     this.registry.unexpect(place.name);
     const process = processOf(place);
-    if (process !== undefined) this.#processes.letGo(process);
+    if (process !== undefined) this.processes.letGo(process);
   }
 
   /** Starts one incarnation and resolves once its `start` has resolved. */
@@ -174,7 +174,7 @@ export class Launcher {
       // The process may begin to leave while this waits, when its last actor ends: then get a new one.
       const process = place.process ?? name;
       answerable.part.processes.add(process);
-      do host = await this.#processes.host(process);
+      do host = await this.processes.host(process);
       while (host.isLeaving);
     }
     this.#refuseTakenName(name); // another may have taken it meanwhile
@@ -208,25 +208,10 @@ export class Launcher {
     }
   }
 
-  /** Ids of the processes that it has started. */
-  get pids(): readonly number[] {
-    return this.#processes.pids;
-  }
-
   /** Listens for other hosts that want to join. */
   async invite(): Promise<Invitation> {
     await this.#preloaded.load();
-    return await this.#processes.invite();
-  }
-
-  /** Resolves once all other hosts have joined. @throws {TroupeError} `HOST_MISSING` naming those that did not join in time */
-  hostsJoined(deadlineMs: number): Promise<void> {
-    return this.#processes.hostsJoined(deadlineMs);
-  }
-
-  /** Numbers of the hosts that have not joined or are lost. */
-  get hostsMissing(): readonly number[] {
-    return this.#processes.hostsMissing;
+    return await this.processes.invite();
   }
 
   /** The actors of a part of which something still runs, in the order they were started. */
@@ -243,11 +228,11 @@ export class Launcher {
   async close(part: Part, failure?: Failure): Promise<void> {
     const { standbys, processes } = part;
     await this.#standbys.close([...standbys.keys()]);
-    await this.#processes.left(new Set(standbys.values()), processes);
+    await this.processes.left(new Set(standbys.values()), processes);
     this.#parts.delete(part);
     if (this.#parts.size > 0) return;
     this.registry.endpoint.close();
-    await this.#processes.close(failure);
+    await this.processes.close(failure);
   }
 
   /** Passes an event to the part of its actor, with the actor's role. */
@@ -268,7 +253,7 @@ export class Launcher {
   /** @throws {TroupeError} `HOST_MISSING` if the system has no such host, `PROCESS_UNSUPPORTED` for an actor of no process */
   #wantHost({ name, placement = "thread", process = name }: SpawnPlace, host: number): void {
     if (placement !== "process") throw withoutProcess(name, placement, "host");
-    if (!this.#processes.want(process, host)) throw noSuchHost(name, host, this.#options.hosts?.count ?? 1);
+    if (!this.processes.want(process, host)) throw noSuchHost(name, host, this.#options.hosts?.count ?? 1);
   }
 
   #warmupOf({ name, module, resourceLimits, modules }: SpawnPlace, later: readonly URL[]): Warmup {

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors/index.ts";
+import { isPlain, TroupeError } from "../../errors/index.ts";
 
 /**
  * Lets messages carry values of one class that cannot be cloned as they are. `encode` turns a value into plain data in the
@@ -110,12 +110,6 @@ function replaceInRecord(record: Record<string, unknown>, replacer: Replacer, de
     copy[name] = replaced;
   }
   return copy ?? record;
-}
-
-/** Whether an object is a plain record, without a class. */
-export function isPlain(value: object): value is Record<string, unknown> {
-  const prototype = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }
 
 function nestedTooDeep(): TroupeError {

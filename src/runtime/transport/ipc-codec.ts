@@ -1,4 +1,5 @@
-import { isPlain, type Replacer, replaceParts } from "./codec.ts";
+import { isPlain } from "../../errors/index.ts";
+import { type Replacer, replaceParts } from "./codec.ts";
 
 /** Translates plain data that names something of its process, such as a tensor, when it leaves. Of the preload module. */
 export interface IpcCodec {

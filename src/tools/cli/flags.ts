@@ -35,6 +35,10 @@ export function pair(flags: string, example: string) {
 /** Reads one setting of a job and adds it to those before it. @throws {TroupeError} `USAGE` */
 export const setting = pair("--set <key=value>", "--set layers=6");
 
+/** Writes a word so that a shell reads it as one. */
+export const quoted = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
 /** The error for wrong arguments. */
 export function usage(expected: string, got: string, advice: string): TroupeError {
   return new TroupeError("USAGE", { where: "troupe", expected, got, hint: advice });

@@ -34,7 +34,7 @@ export function addGenerateCommand(program: Command): void {
     )
     .argument(
       "<folder>",
-      "Hugging Face folder with config.json, weights and tokenizer, such as a run's checkpoint, or an adapter: what a run with a delta saves, or peft",
+      "a run's folder, for its newest checkpoint, or one of its checkpoints; a Hugging Face folder with config.json, weights and tokenizer; or an adapter: what a run with a delta saves, or peft",
     )
     .requiredOption("--prompt <text...>", "one or several prompts")
     .option("--tokens", "read prompts and print results as token ids, separated by commas", false)

@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
-import { constants } from "node:os";
 import { heartbeatOf, type Launch, takePart } from "../../actors/launch/index.ts";
+import { Interruption } from "../../actors/trainer/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import { type CommandOptions, type Given, read, runtimeSchema } from "../../job/options/index.ts";
 import type { HostAgent } from "../../runtime/index.ts";
 
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 const DIGEST_LENGTH = 12;
 
 /** Describes a run for comparison between hosts: the job, and a digest of all options given. */
@@ -26,41 +25,29 @@ export function aboutRun(url: string, given: readonly Given[]): string {
 export async function takePartIn(launch: Launch, about: string, { runtime }: CommandOptions): Promise<void> {
   const chosen = read(runtimeSchema, runtime, () => "");
   const { hosts, hostDeadlineSeconds, hostSilenceSeconds, graceSeconds } = chosen;
-  let first: NodeJS.Signals | undefined;
   let joined: HostAgent | undefined;
   const headless = Promise.withResolvers<never>();
-  const tell = (signal: NodeJS.Signals) => {
+  // The head receives the signal, or will once this host has joined, and lets the run save and end.
+  using interruption = new Interruption((signal) => {
     if (joined !== undefined) joined.signal(signal);
     else
       setTimeout(
         () => joined ?? headless.reject(interruptedEarly(signal, launch)),
         graceSeconds * 1000,
       ).unref();
-  };
-  // The head receives the signal, or will once this host has joined, and lets the run save and end. A second signal
-  // ends this host at once.
-  const hear = (signal: NodeJS.Signals) => {
-    if (first !== undefined) process.exit(exitOf(signal));
-    first = signal;
-    tell(signal);
-  };
-  for (const signal of SIGNALS) process.on(signal, hear);
-  try {
-    const part = takePart({
-      launch,
-      about,
-      deadlineMs: hostDeadlineSeconds * 1000,
-      trust: hosts,
-      heartbeat: heartbeatOf(hostSilenceSeconds),
-      onJoined: (agent) => {
-        joined = agent;
-        if (first !== undefined) agent.signal(first);
-      },
-    });
-    await Promise.race([part, headless.promise]);
-  } finally {
-    for (const signal of SIGNALS) process.off(signal, hear);
-  }
+  });
+  const part = takePart({
+    launch,
+    about,
+    deadlineMs: hostDeadlineSeconds * 1000,
+    trust: hosts,
+    heartbeat: heartbeatOf(hostSilenceSeconds),
+    onJoined: (agent) => {
+      joined = agent;
+      if (interruption.signal !== undefined) agent.signal(interruption.signal);
+    },
+  });
+  await Promise.race([part, headless.promise]);
 }
 
 function interruptedEarly(signal: NodeJS.Signals, { rank }: Launch): TroupeError {
@@ -71,5 +58,3 @@ function interruptedEarly(signal: NodeJS.Signals, { rank }: Launch): TroupeError
     hint: "no step was made here: start it again",
   });
 }
-
-const exitOf = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];

@@ -1,5 +1,14 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { dematerialize } from "../../compute/nn/index.ts";
-import { HuggingFaceFolder } from "../../library/checkpoint/index.ts";
+import {
+  adapterConfigName,
+  HuggingFaceFolder,
+  newestFirst,
+  openCheckpoint,
+  ownerOf,
+  placeOf,
+} from "../../library/checkpoint/index.ts";
 import type { Awaitable } from "../../library/data/index.ts";
 import { loadTuned } from "../../library/deltas/index.ts";
 import * as models from "../../library/models/index.ts";
@@ -22,15 +31,16 @@ export interface WritingModel {
 
 /**
  * Loads a model that writes text while `use` runs.
- * @param path - Hugging Face folder, or an adapter's
+ * @param given - Hugging Face folder, or an adapter's; or a run's, for its newest complete checkpoint, or with a name one of its states
  * @param base - base of an adapter, instead of the one that its adapter_config.json names
- * @throws {TroupeError} `USAGE` if it does not write text, or is no adapter but has a base
+ * @throws {TroupeError} `USAGE` if it does not write text, or is no adapter but has a base; errors of `openCheckpoint` for a run
  */
 export async function withWritingModel<T>(
-  path: string,
+  given: string,
   base: string | undefined,
   use: (opened: WritingModel) => Awaitable<T>,
 ): Promise<T> {
+  const path = await modelFolderAt(given);
   const found = baseOf(path, base);
   const place = found ?? path;
   await using folder = await HuggingFaceFolder.open(place);
@@ -52,4 +62,16 @@ export async function withWritingModel<T>(
   } finally {
     dematerialize(model);
   }
+}
+
+/** Finds a run's newest complete checkpoint, or its state with a name; another folder is the model's own. */
+async function modelFolderAt(path: string): Promise<string> {
+  const isModel = ["config.json", adapterConfigName].some((name) => existsSync(join(path, name)));
+  if (isModel || path.includes("://")) return path;
+  const { storage, name } = await placeOf(path);
+  const isOfRun =
+    name !== undefined || (await ownerOf(storage)) !== undefined || (await newestFirst(storage)).length > 0;
+  if (!isOfRun) return path;
+  await using checkpoint = await openCheckpoint(path);
+  return checkpoint.path;
 }

@@ -18,7 +18,6 @@ function addFlags(command: Command, option: Option): void {
   }
 }
 
-/** Returns an option's flags, each with its help. */
 function flagsOf(option: Option): readonly (readonly [string, string])[] {
   const own = option.flag === "" ? [] : [[option.flag, helpOf(option)] as const];
   return [...own, ...Object.entries(option.also ?? {})];

@@ -7,6 +7,7 @@ import { configure, trainingOf } from "../../actors/trainer/index.ts";
 import { checkLayout, type Layout, parseZeroLevel } from "../../compute/parallel/index.ts";
 import { deviceCount, numelOf } from "../../compute/tensor/index.ts";
 import { TroupeError, whichPathWasMeant } from "../../errors/index.ts";
+import { formatBytes } from "../../job/events/index.ts";
 import { loadJob } from "../../job/index.ts";
 import {
   commandSchema,
@@ -19,7 +20,7 @@ import {
 } from "../../job/options/index.ts";
 import { autoModel, configOfFile } from "../../library/models/index.ts";
 import * as planner from "../planner/index.ts";
-import { bytes, number, print, readConfig, usage } from "./flags.ts";
+import { bytes, number, print, quoted, readConfig, usage } from "./flags.ts";
 import { addOptionFlags, typedOptions } from "./option-flags.ts";
 import { type ConfigFlags, configFlag, givenAround, settingFlag } from "./run.ts";
 
@@ -203,12 +204,12 @@ function suggest(path: string, subject: Subject, batchSize: number, flags: PlanF
   if (best.length === 0)
     throw new TroupeError("LAYOUT", {
       where: "troupe plan",
-      expected: `a layout of ${flags.ranks} ranks that fits ${planner.describeBytes(memoryBytes)} with a batch of ${batchSize}`,
+      expected: `a layout of ${flags.ranks} ranks that fits ${formatBytes(memoryBytes)} with a batch of ${batchSize}`,
       got: "none",
       hint: "use more ranks, --offload 1, or a batch that more ranks divide",
     });
   print(
-    `layouts that fit ${planner.describeBytes(memoryBytes)} per rank, the best of each split, fastest first (times are estimates)`,
+    `layouts that fit ${formatBytes(memoryBytes)} per rank, the best of each split, fastest first (times are estimates)`,
   );
   print(planner.describeSuggestions(best, subject.facts.tokensPerSample));
   if (best[0] !== undefined) printCommand(path, best[0].layout, best[0].recompute, flags);
@@ -242,8 +243,6 @@ function printCommand(path: string, layout: Layout, recompute: boolean, flags: P
 }
 
 /** Quotes a word for a shell. */
-const quoted = (text: string) => (/^[\w./:=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
 function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanFlags): string {
   const parameters = [
     ...facts.blocks.flatMap((block) => block.parameters),

@@ -1,4 +1,5 @@
 import type { Layout } from "../../compute/parallel/index.ts";
+import { formatBytes } from "../../job/events/index.ts";
 import type { Estimate } from "./cost/estimate.ts";
 import type { RankMemory } from "./cost/plan-memory.ts";
 import type { Simulation } from "./simulation/simulate.ts";
@@ -27,10 +28,10 @@ export function describeMemory(memories: readonly RankMemory[]): string {
   const rows = memories.map((memory) => [
     String(memory.stage),
     describeCount(memory.numParameters),
-    ...kinds.map((kind) => describeBytes(memory[kind])),
-    describeBytes(memory.peakBytes),
-    ...hosts.map(() => describeBytes(memory.host)),
-    describeBytes(memory.snapshot),
+    ...kinds.map((kind) => formatBytes(memory[kind])),
+    formatBytes(memory.peakBytes),
+    ...hosts.map(() => formatBytes(memory.host)),
+    formatBytes(memory.snapshot),
   ]);
   return planTable([header, ...mergeEqual(rows)]);
 }
@@ -76,7 +77,7 @@ export function describeSuggestions(suggestions: readonly Suggestion[], tokens: 
   const rows = suggestions.map(({ layout, recompute, memory, estimate }) => [
     describeSeconds(estimate.stepS),
     describeCount((layout.batchSize * (tokens ?? 1)) / estimate.stepS),
-    describeBytes(memory.peakBytes),
+    formatBytes(memory.peakBytes),
     recompute ? "yes" : "no",
     describeLayout(layout),
   ]);
@@ -92,20 +93,6 @@ export function describeCount(count: number): string {
   ] as const;
   for (const [size, unit] of units) if (count >= size) return `${(count / size).toPrecision(3)}${unit}`;
   return String(Number(count.toPrecision(3)));
-}
-
-/** Formats a size, such as `25.1 GB`. */
-export function describeBytes(bytes: number): string {
-  const units = [
-    [1e9, "GB"],
-    [1e6, "MB"],
-    [1e3, "kB"],
-  ] as const;
-  for (const [size, unit] of units) {
-    if (bytes >= size)
-      return `${bytes >= 1000 * size ? Math.round(bytes / size) : (bytes / size).toPrecision(3)} ${unit}`;
-  }
-  return `${Math.round(bytes)} B`;
 }
 
 function describeRate(stepS: number, { samples, tokens }: StepSize): string {

@@ -7,7 +7,6 @@ export { largestMemory, type PlanOptions, planMemory, traceOptions } from "./cos
 export { numParametersOf, type StageShare, shareOfStages } from "./cost/rank-share.ts";
 export { type StateBytes, snapshotBytes, stateBytes } from "./cost/state-memory.ts";
 export {
-  describeBytes,
   describeCount,
   describeEstimate,
   describeLayout,

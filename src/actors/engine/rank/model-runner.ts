@@ -130,7 +130,6 @@ export class ModelRunner {
     this.engine.begin(pass);
   }
 
-  /** Micro-batches of one replica in a step. */
   numMicroBatches(step: number): number {
     const { sampler, accumulation } = this.plan.training;
     return microBatchesAt(sampler, accumulation, step);

@@ -55,10 +55,6 @@ export class FileStateStore implements OptimizerStateStore {
     this.#share = share;
   }
 
-  get sizeBytes(): number {
-    return this.#records.sizeBytes;
-  }
-
   async fill(initial: InitialState, reader: Addressed): Promise<void> {
     await using values = await openValues(initial, reader);
     for (const { state, record } of this.#kept.values()) {

@@ -1,4 +1,4 @@
-import { hold, type Tensor } from "../../../compute/tensor/index.ts";
+import { hold, numelOf, type Tensor } from "../../../compute/tensor/index.ts";
 import { type Box, boxesOfRun } from "../../../library/checkpoint/index.ts";
 import type { HeldRun } from "../../protocols/index.ts";
 
@@ -47,5 +47,5 @@ export function valuesOf({ from, cut }: HeldBox, values: Tensor): Tensor {
 
 /** The run that a box is cut from. */
 export function fromRun({ from }: HeldBox, held: HeldRun): HeldRun {
-  return { ...held, begin: from.begin, numel: from.shape.reduce((total, size) => total * size, 1) };
+  return { ...held, begin: from.begin, numel: numelOf(from.shape) };
 }

@@ -1,5 +1,5 @@
 import type { Piece } from "../../../compute/parallel/index.ts";
-import { empty, hold, scope, type Tensor } from "../../../compute/tensor/index.ts";
+import { empty, hold, numelOf, scope, type Tensor } from "../../../compute/tensor/index.ts";
 import type { HeldRun, StateEntry } from "../../protocols/index.ts";
 
 /** A part of a state: flat values of one kind, and the pieces in them. */
@@ -132,7 +132,7 @@ export class StateImage implements Disposable {
 
   /** All elements of a tensor in one; the caller's. */
   #complete(entry: StateEntry): Tensor {
-    const complete = hold(() => empty([product(entry.shape)]));
+    const complete = hold(() => empty([numelOf(entry.shape)]));
     for (const { begin, values } of this.ranges(entry)) {
       scope(() => {
         complete.narrow(0, begin, values.numel).copy_(values);
@@ -148,7 +148,7 @@ export class StateImage implements Disposable {
  * of the tensor, seen as a matrix, and copied as one.
  */
 function assembled(stretches: readonly Stretch[], shape: readonly number[]): Tensor {
-  const complete = hold(() => empty([product(shape)]));
+  const complete = hold(() => empty([numelOf(shape)]));
   for (const ofRank of sharesOf(stretches).values()) {
     const [{ piece: first }] = ofRank as [Stretch];
     const { parameter } = first;
@@ -172,7 +172,7 @@ function rectangles(
   complete: Tensor,
 ): { from: Tensor; to: Tensor } {
   const { dim, index, parts, logicalShape } = split as NonNullable<typeof split>;
-  const inner = product(shape.slice(dim + 1));
+  const inner = numelOf(shape.slice(dim + 1));
   const heldWidth = ((shape[dim] ?? 0) / parts) * inner;
   const completeWidth = ((logicalShape[dim] ?? 0) / parts) * inner;
   const begin = Math.min(index * heldWidth, completeWidth);
@@ -220,5 +220,3 @@ function isComplete(stretches: readonly Stretch[]): boolean {
 const byPlace = (a: Stretch, b: Stretch) => a.piece.parameterBegin - b.piece.parameterBegin;
 
 const keyOf = (kind: string, parameter: string) => `${kind} ${parameter}`;
-
-const product = (sizes: readonly number[]) => sizes.reduce((total, size) => total * size, 1);

@@ -235,17 +235,23 @@ function heldByFirst(job: Job, config: JobConfig, data: OpenedData, settings: Ru
   return model;
 }
 
+/** The job of a run whose data is open, and the state that it begins from. */
+interface PlannedRun {
+  readonly job: Job;
+  readonly jobUrl: string;
+  readonly config: JobConfig;
+  readonly batch: BatchPlan;
+  readonly data: OpenedData;
+  readonly start: Start;
+}
+
 /** Completes the plan once a run's data is open and its initial state known. */
 export function planRun(
-  source: { readonly job: Job; readonly jobUrl: string; readonly config: JobConfig },
+  { job, jobUrl, config, batch, data, start }: PlannedRun,
   settings: RuntimeSettings,
-  batch: BatchPlan,
-  data: OpenedData,
-  start: Start,
   groups: GroupPlan,
   isLive: boolean,
 ): RunPlan {
-  const { job, jobUrl, config } = source;
   const { training } = batch;
   return {
     schedule: {

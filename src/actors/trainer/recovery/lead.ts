@@ -58,99 +58,143 @@ export interface LeadOptions
 export async function leadThroughRestarts(ranks: SupervisedRanks, options: LeadOptions): Promise<RunResult> {
   const saves = new ReportedSaves(options.emit);
   try {
-    return await leadGenerations(ranks, { ...options, emit: (event) => saves.emit(event) }, saves);
+    return await new Lead(ranks, { ...options, emit: (event) => saves.emit(event) }, saves).lead();
   } catch (error) {
     saves.giveUp(error);
     throw error;
   }
 }
 
-async function leadGenerations(
-  ranks: SupervisedRanks,
-  options: LeadOptions,
-  saves: ReportedSaves,
-): Promise<RunResult> {
-  const { plan, checkpointer, start, resume, emit, onStep } = options;
-  const { deadlineMs } = plan.ranks.execution;
-  const id = options.about().run?.id;
-  const runId = typeof id === "string" ? id : undefined;
-  const lastGood = new LastGood({ start, resume, runId, checkpointer, deadlineMs, emit });
-  const recovery = new Recovery(ranks, lastGood);
-  const losses = new LossRecord(start.initial.step, start.resumed?.state.recentLosses);
-  const rule = plan.schedule.best;
-  const best = rule && new BestStates(rule, start.resumed?.state.evaluations);
-  /** The state that the present generation is to begin with, if a script loads it. */
-  let loading: LoadedState | undefined;
-  let at: RestartPoint = { initial: start.initial, sampler: plan.ranks.training.sampler };
+/** Leads one generation of the ranks after the other, and keeps what outlasts them. */
+class Lead {
+  readonly #ranks: SupervisedRanks;
+  readonly #options: LeadOptions;
+  readonly #saves: ReportedSaves;
+  readonly #lastGood: LastGood;
+  readonly #recovery: Recovery;
+  readonly #losses: LossRecord;
+  readonly #best: BestStates | undefined;
+  /** The state with which the present generation begins. */
+  #at: RestartPoint;
+  /** That state, if a script loads it and the call has no answer yet. */
+  #loading: LoadedState | undefined;
   /** When the failure of the last generation was noticed, and when the present one had started. */
-  let restart: { readonly noticedAtMs: number; readonly startedAtMs: number } | undefined;
-  const listener: RunListener = {
-    stepMade(step, lossNats, durationMs) {
-      losses.note(step, lossNats);
-      ranks.madeStep();
-      onStep(durationMs);
-    },
-    saveBegun: (step) => saves.begun(step),
-    saved(save) {
-      lastGood.note(save);
-      options.calls?.keep(save.step);
-      saves.ended(save.step);
-      // These steps are saved: earlier restarts no longer count.
-      ranks.forgiveRestarts();
-    },
-    saveFailed: (step) => saves.ended(step),
-  };
-  const readable = (initial: InitialState, writers: RankGroup["writers"]): InitialState => {
-    const isRelayed = options.isSpread && checkpointer !== undefined;
-    if (!isRelayed || initial.kind !== "checkpoint" || initial.path.includes("://")) return initial;
-    return { ...initial, reader: { readers: [checkpointer, ...writers], deadlineMs } };
-  };
-  for (const error of start.passedOver) emit(rejected(error));
-  for (;;) {
-    const { generation, group, hosts } = ranks;
-    const { initial, sampler } = at;
-    const training = { ...plan.ranks.training, sampler, recentLosses: losses.until(initial.step) };
-    const groups = { ...plan.ranks.groups, hosts };
-    const conductor = new Conductor(group, {
+  #restart: { readonly noticedAtMs: number; readonly startedAtMs: number } | undefined;
+
+  constructor(ranks: SupervisedRanks, options: LeadOptions, saves: ReportedSaves) {
+    const { plan, start } = options;
+    const { state } = start.resumed ?? {};
+    const { deadlineMs } = plan.ranks.execution;
+    const id = options.about().run?.id;
+    this.#ranks = ranks;
+    this.#options = options;
+    this.#saves = saves;
+    this.#lastGood = new LastGood({
       ...options,
+      runId: typeof id === "string" ? id : undefined,
+      deadlineMs,
+    });
+    this.#recovery = new Recovery(ranks, this.#lastGood);
+    this.#losses = new LossRecord(start.initial.step, state?.recentLosses);
+    this.#best = plan.schedule.best && new BestStates(plan.schedule.best, state?.evaluations);
+    this.#at = { initial: start.initial, sampler: plan.ranks.training.sampler };
+  }
+
+  async lead(): Promise<RunResult> {
+    const { start, emit, calls } = this.#options;
+    for (const error of start.passedOver) emit(rejected(error));
+    for (;;) {
+      const { generation } = this.#ranks;
+      const conductor = this.#conductor(generation);
+      try {
+        return await Promise.race([conductor.lead(), overtaken(this.#ranks, generation)]);
+      } catch (error) {
+        const noticedAtMs = performance.now();
+        conductor.end();
+        calls?.restart();
+        this.#at = await this.#pointAfter(error, generation);
+        this.#restart = { noticedAtMs, startedAtMs: performance.now() };
+      }
+    }
+  }
+
+  /** Finds where the run goes on after the error that ended `generation`. @throws the error where it would be thrown again */
+  #pointAfter(error: unknown, generation: number): Promise<RestartPoint> {
+    const { calls } = this.#options;
+    const loading = this.#loading;
+    this.#loading = error instanceof LoadedState ? error : undefined;
+    if (error instanceof LoadedState) return this.#recovery.load(error, this.#at);
+    const failed = loading === undefined ? error : new FailedCall(loading.call, error);
+    if (calls === undefined || !(failed instanceof FailedCall))
+      return this.#recovery.after(error, generation, this.#at);
+    return this.#recovery.without(failed, calls, generation, this.#at);
+  }
+
+  #conductor(generation: number): Conductor {
+    const { group, hosts } = this.#ranks;
+    const { plan, about } = this.#options;
+    const { initial, sampler } = this.#at;
+    return new Conductor(group, {
+      ...this.#options,
       schedule: plan.schedule,
-      plan: { ...plan.ranks, groups, training, initial: readable(initial, group.writers), generation },
-      calls: options.calls,
-      best,
+      plan: {
+        ...plan.ranks,
+        groups: { ...plan.ranks.groups, hosts },
+        training: { ...plan.ranks.training, sampler, recentLosses: this.#losses.until(initial.step) },
+        initial: this.#readable(initial, group.writers),
+        generation,
+      },
+      calls: this.#options.calls,
+      best: this.#best,
       stateAt: (step) => ({
         ...stateAt(plan, sampler, step),
-        ...options.about(),
-        recentLosses: losses.until(step),
-        ...(best && { evaluations: best.until(step) }),
+        ...about(),
+        recentLosses: this.#losses.until(step),
+        ...(this.#best && { evaluations: this.#best.until(step) }),
       }),
-      listener,
+      listener: this.#listener(),
       isOfCode,
-      onPrepared: async (joinedAtMs) => {
-        if (restart !== undefined) emit(restored(initial, { ...restart, joinedAtMs }));
-        restart = undefined;
-        if (loading?.call.kind === "load") loading.call.answer({ step: initial.step });
-        loading = undefined;
-        await options.onPrepared(joinedAtMs);
-        ranks.arePrepared(options.calls !== undefined);
-      },
+      onPrepared: (joinedAtMs) => this.#noteStart(initial, joinedAtMs),
     });
-    try {
-      return await Promise.race([conductor.lead(), overtaken(ranks, generation)]);
-    } catch (error) {
-      const noticedAtMs = performance.now();
-      conductor.end();
-      const { calls } = options;
-      calls?.restart();
-      if (error instanceof LoadedState) {
-        loading = error;
-        at = await recovery.load(error, at);
-      } else if (calls !== undefined && (loading !== undefined || error instanceof FailedCall)) {
-        const failed = loading === undefined ? (error as FailedCall) : new FailedCall(loading.call, error);
-        loading = undefined;
-        at = await recovery.without(failed, calls, generation, at);
-      } else at = await recovery.after(error, generation, at);
-      restart = { noticedAtMs, startedAtMs: performance.now() };
-    }
+  }
+
+  /** The state as ranks on hosts without its folder read it. */
+  #readable(initial: InitialState, writers: RankGroup["writers"]): InitialState {
+    const { isSpread, checkpointer, plan } = this.#options;
+    const isRelayed = isSpread && checkpointer !== undefined;
+    if (!isRelayed || initial.kind !== "checkpoint" || initial.path.includes("://")) return initial;
+    const { deadlineMs } = plan.ranks.execution;
+    return { ...initial, reader: { readers: [checkpointer, ...writers], deadlineMs } };
+  }
+
+  #listener(): RunListener {
+    return {
+      stepMade: (step, lossNats, durationMs) => {
+        this.#losses.note(step, lossNats);
+        this.#ranks.madeStep();
+        this.#options.onStep(durationMs);
+      },
+      saveBegun: (step) => this.#saves.begun(step),
+      saved: (save) => {
+        this.#lastGood.note(save);
+        this.#options.calls?.keep(save.step);
+        this.#saves.ended(save.step);
+        // These steps are saved: earlier restarts no longer count.
+        this.#ranks.forgiveRestarts();
+      },
+      saveFailed: (step) => this.#saves.ended(step),
+    };
+  }
+
+  /** Reports that the present generation has its state, and answers the call that loads it. */
+  async #noteStart(initial: InitialState, joinedAtMs: number): Promise<void> {
+    const { emit, onPrepared, calls } = this.#options;
+    if (this.#restart !== undefined) emit(restored(initial, { ...this.#restart, joinedAtMs }));
+    this.#restart = undefined;
+    if (this.#loading?.call.kind === "load") this.#loading.call.answer({ step: initial.step });
+    this.#loading = undefined;
+    await onPrepared(joinedAtMs);
+    this.#ranks.arePrepared(calls !== undefined);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { ParameterGroup } from "../../../compute/optim/index.ts";
+import { isRecord } from "../../../errors/index.ts";
 import type { RunChange } from "../../../job/events/index.ts";
 import type { JobConfig } from "../../../job/index.ts";
 import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.ts";
@@ -16,7 +17,7 @@ export function changesSince(before: TrainerState, now: PresentRun): RunChange[]
   const recipe = recipeIn(before);
   const [was, is] = [recipe.data, now.recipe.data];
   return [
-    ...(isTable(before.job) ? fieldChanges("settings", "", before.job, now.config) : []),
+    ...(isRecord(before.job) ? fieldChanges("settings", "", before.job, now.config) : []),
     ...runChanges(recipe, now.recipe),
     ...trainingChanges(recipe, now.recipe, before.batchSize),
     ...(was === undefined || is === undefined ? [] : fieldChanges("data", "data.", was, is)),
@@ -50,7 +51,7 @@ export function changeableNames({ config, recipe }: PresentRun): string[] {
 
 /** The settings of a checkpoint's run; empty where it has none. */
 export function settingsIn({ job }: TrainerState): JobConfig {
-  return isTable(job) ? (job as JobConfig) : {};
+  return isRecord(job) ? (job as JobConfig) : {};
 }
 
 function runChanges(before: Partial<Recipe>, now: Recipe): RunChange[] {
@@ -145,7 +146,7 @@ function scheduleChanges({ schedules = [], optimizers = [] }: Partial<Recipe>, n
 
 /** "0.001 at step 1, 0.0005 at step 20, 0 at step 40"; checkpoints of older versions have no rates to show. */
 function ratesWord(ratesAt: JsonValue | undefined): string {
-  if (!isTable(ratesAt)) return "others, which this checkpoint does not name";
+  if (!isRecord(ratesAt)) return "others, which this checkpoint does not name";
   return Object.entries(ratesAt)
     .map(([step, rate]) => `${Number(Number(rate).toPrecision(6))} at step ${step}`)
     .join(", ");
@@ -167,7 +168,7 @@ function fieldChanges(of: RunChange["of"], prefix: string, before: Fields, now: 
 function flat(table: Fields, prefix = ""): Fields {
   return Object.fromEntries(
     Object.entries(table).flatMap(([name, value]) =>
-      isTable(value) ? Object.entries(flat(value, `${prefix}${name}.`)) : [[`${prefix}${name}`, value]],
+      isRecord(value) ? Object.entries(flat(value, `${prefix}${name}.`)) : [[`${prefix}${name}`, value]],
     ),
   );
 }
@@ -180,10 +181,6 @@ function pick<T extends object, Name extends keyof T>(from: T, ...names: Name[])
 
 function placeOf(name: string, index: number, count: number): string {
   return count === 1 ? name : `${name}.${index}`;
-}
-
-function isTable(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function wordOf(value: JsonValue | undefined): string {

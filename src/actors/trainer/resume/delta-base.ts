@@ -52,10 +52,14 @@ async function startAfresh(
 /** The delta's initial state, from its own folder if it has one. */
 async function initialOf(model: Module, base: Beginning): Promise<InitialState> {
   const folder = deltaOf(model)?.folder;
-  if (folder === undefined) return base;
+  return folder === undefined ? base : { ...(await deltaIn(folder, model, base.seed)), base };
+}
+
+/** Finds a model's delta in a folder of its own. @throws {TroupeError} `MODEL_WEIGHTS` where it does not fit */
+export async function deltaIn(folder: string, model: Module, seed: number): Promise<Beginning> {
   await using opened = await HuggingFaceFolder.open(folder);
   const entries = Object.fromEntries(matchDelta(model, opened).map(({ name, entry }) => [name, entry]));
-  return { kind: "weights", step: 0, folder, seed: base.seed, entries, base };
+  return { kind: "weights", step: 0, folder, seed, entries };
 }
 
 function adapterTexts(model: Module, folder: string | undefined) {

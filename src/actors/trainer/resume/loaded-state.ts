@@ -1,10 +1,10 @@
 import type { Module } from "../../../compute/nn/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
-import { HuggingFaceFolder, hasWeights } from "../../../library/checkpoint/index.ts";
-import { hasBase, matchDelta } from "../../../library/deltas/index.ts";
+import { hasWeights } from "../../../library/checkpoint/index.ts";
+import { hasBase } from "../../../library/deltas/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import { checkModel } from "./check-resumed.ts";
-import { checkBase } from "./delta-base.ts";
+import { checkBase, deltaIn } from "./delta-base.ts";
 import { type Resumed, type Start, startFromCheckpoint, startFromWeights } from "./start.ts";
 
 /**
@@ -38,10 +38,4 @@ function checkpointIn(folder: string): Promise<Start | undefined> {
     if (isMissing && hasWeights(folder)) return undefined;
     throw error;
   });
-}
-
-async function deltaIn(folder: string, model: Module, seed: number): Promise<InitialState> {
-  await using opened = await HuggingFaceFolder.open(folder);
-  const entries = Object.fromEntries(matchDelta(model, opened).map(({ name, entry }) => [name, entry]));
-  return { kind: "weights", step: 0, folder, seed, entries };
 }

@@ -1,5 +1,5 @@
 import { TroupeError } from "../../../errors/index.ts";
-import { noGrad, ops, type Tensor } from "../../tensor/index.ts";
+import { noGrad, numelOf, ops, type Tensor } from "../../tensor/index.ts";
 import { ModuleBuffer } from "../module/buffer.ts";
 import { ones, zeros } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
@@ -80,8 +80,7 @@ abstract class BatchNorm extends Module {
 
   #check({ shape }: Tensor): void {
     const [channels] = this.weight.shape;
-    const numel = shape.reduce((product, size) => product * size, 1);
-    const isFew = this.training && numel === channels;
+    const isFew = this.training && numelOf(shape) === channels;
     if (this.#dims.includes(shape.length) && shape[1] === channels && !isFew) return;
     throw new TroupeError("BATCH_NORM", {
       where: this.constructor.name,

@@ -32,7 +32,8 @@ export class BlockState {
   /** For each share, the cohort of all its parameters: used where nothing was ever frozen. */
   readonly #together: readonly (readonly Cohort[])[];
   readonly #isLowPrecision: boolean;
-  readonly #keepsMaster: boolean;
+  /** Whether it keeps masters of its own. Else the parameters that the ranks read are the masters, and are saved. */
+  readonly keepsMaster: boolean;
   #keepsState: boolean;
   #bound: readonly Tensor[] | undefined;
 
@@ -56,7 +57,7 @@ export class BlockState {
     this.#together = this.#shares.map((share) => cohortsOf(share, NOTHING_FROZEN));
     this.#owned = owned;
     this.#isLowPrecision = owned.dtype !== "float32";
-    this.#keepsMaster = this.#isLowPrecision && !layout.base;
+    this.keepsMaster = this.#isLowPrecision && !layout.base;
     this.#keepsState = isKept;
   }
 
@@ -64,7 +65,7 @@ export class BlockState {
   get layouts(): readonly optim.StateLayout<Piece>[] {
     const master = { kind: MASTER, numel: this.#owned.numel, pieces: this.pieces };
     const ofRules = this.#keepsState ? this.#parts.flatMap(({ state }) => state) : [];
-    return [...(this.#keepsMaster ? [master] : []), ...ofRules];
+    return [...(this.keepsMaster ? [master] : []), ...ofRules];
   }
 
   /** Whether the optimizers keep state: a block that was declared frozen has none before it is trained. */
@@ -87,11 +88,6 @@ export class BlockState {
     return this.layout.index;
   }
 
-  /** Whether it keeps masters of its own. Else the parameters that the ranks read are the masters, and are saved. */
-  get keepsMaster(): boolean {
-    return this.#keepsMaster;
-  }
-
   get pieces(): Piece[] {
     return piecesIn(this.layout, this.#range);
   }
@@ -110,7 +106,7 @@ export class BlockState {
   /** The state as a checkpoint keeps it, the master first; still this object's. Call it bound. */
   get tensors(): StateTensor[] {
     const kept = this.layouts.map((layout, index) => ({ ...layout, tensor: this.#memory(index) }));
-    if (this.#keepsMaster) return kept;
+    if (this.keepsMaster) return kept;
     return [{ kind: MASTER, numel: this.#owned.numel, pieces: this.pieces, tensor: this.#owned }, ...kept];
   }
 
@@ -119,7 +115,7 @@ export class BlockState {
    * call it bound.
    */
   get values(): Tensor {
-    return this.#keepsMaster ? this.#memory(0) : this.#owned;
+    return this.keepsMaster ? this.#memory(0) : this.#owned;
   }
 
   /** @returns a step's learning rate for one parameter of the block */
@@ -146,7 +142,7 @@ export class BlockState {
    * @param progress - of the master: stochastic rounding is drawn as after each parameter's last update
    */
   publish(progress: optim.SavedProgress | undefined): void {
-    if (!this.#keepsMaster) return;
+    if (!this.keepsMaster) return;
     scope(() => this.#owned.copy_(this.values));
     for (const share of this.#shares)
       this.#roundStochastically(share, (name) => optim.updatesOf(progress, name));
@@ -201,7 +197,7 @@ export class BlockState {
   ): Generator<Tensor, void, readonly Tensor[]> {
     const frozen = new Set(step.frozen);
     const isUniform = frozen.size === 0 && Object.keys(step.frozenUpdates ?? {}).length === 0;
-    let kept = this.#keepsMaster ? 1 : 0;
+    let kept = this.keepsMaster ? 1 : 0;
     for (const [index, share] of this.#shares.entries()) {
       const { rule, firstGroup, stretches } = share;
       const learningRates = step.learningRates.slice(firstGroup, firstGroup + rule.groups.length);

@@ -67,10 +67,6 @@ export class ShardStore {
     this.#blocks.push({ layout, full, gathered, gradient: undefined });
   }
 
-  get numBlocks(): number {
-    return this.#blocks.length;
-  }
-
   /** @returns the gathered parameters of a block, in the compute dtype */
   full(block: number): Tensor {
     return this.#at(block).full;

@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { isPlain, TroupeError } from "../../../errors/index.ts";
 import { type Tensor, Tensor as TensorClass } from "../../tensor/index.ts";
 
 /**
@@ -13,11 +13,6 @@ export function mapTensors(value: unknown, change: (tensor: Tensor) => unknown):
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTensors(item, change)]));
   refuseTensors(value);
   return value;
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }
 
 function refuseTensors(value: object): void {

@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import { noGrad } from "../autograd.ts";
+import { numelOf } from "../numel.ts";
 import * as ops from "../ops.generated.ts";
 import { scope } from "../scope.ts";
 import { Tensor } from "../tensor.ts";
@@ -70,7 +71,7 @@ function nested(
 ): string {
   const [size, ...rest] = shape;
   if (size === undefined) return texts[0] ?? "";
-  const each = rest.reduce((product, length) => product * length, 1);
+  const each = numelOf(rest);
   const parts = Array.from({ length: size }, (_, index) =>
     nested(texts.slice(index * each, (index + 1) * each), rest, cut, dim + 1),
   );

@@ -2,6 +2,7 @@ import type { Observer, Operator, Subscription } from "rxjs";
 // Imported from their own files: rxjs's index loads 220 modules, a sixth of the time to start an actor's thread.
 import { Observable } from "rxjs/internal/Observable";
 import { Subscriber } from "rxjs/internal/Subscriber";
+import { isThenable } from "../../../errors/index.ts";
 
 /** Receives an error that a subscriber threw, or that its promise was rejected with. */
 export type ReportFailure = (error: unknown) => void;
@@ -20,11 +21,6 @@ export function callSubscriber(body: () => unknown, onFailure: ReportFailure): P
     onFailure(error);
     return undefined;
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  const mayBe = (typeof value === "object" && value !== null) || typeof value === "function";
-  return mayBe && typeof (value as { readonly then?: unknown }).then === "function";
 }
 
 /**

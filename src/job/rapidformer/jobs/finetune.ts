@@ -16,6 +16,7 @@ import {
   planOf,
   readModelConfig,
   refuseUnread,
+  samplingRateOf,
   scheduleOf,
   stepWindow,
 } from "../run-parts.ts";
@@ -128,6 +129,7 @@ export default defineJob({
     return task.dataset(await task.read(place), {
       source: [given.datasetPath, given.datasetName].filter((word) => word !== "").join("/") || place,
       config: configOf(given),
+      samplingRate: samplingRateOf(folder),
       ...(hasTexts && { tokenizer: await data.loadTokenizer(folder) }),
       ...(given.task === "chat" && { chatTemplate: await data.ChatTemplate.load(folder) }),
       ...(seqLength > 0 && { length: seqLength }),

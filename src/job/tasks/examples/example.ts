@@ -6,9 +6,6 @@ import {
 } from "../../../library/data/index.ts";
 import type { Examples, SplitExamples } from "../task.ts";
 
-/** @returns the error for an example of a wrong form */
-export const example = exampleError;
-
 /** @returns the text under the first of `names` that a record has. @throws {TroupeError} `DATA_EXAMPLE` */
 export function textIn(record: JsonRecord, names: readonly string[], place: string): string {
   const found = names.map((name) => record[name]).find((value) => value !== undefined && value !== null);

@@ -1,11 +1,11 @@
 import { basename } from "node:path";
-import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import {
   type Awaitable,
   decodeSound,
   type JsonRecord,
   readWav,
-  soundLength,
+  type SoundFacts,
+  soundFacts,
 } from "../../../library/data/index.ts";
 import type { Examples } from "../task.ts";
 import { eachSplit, inTurns } from "./files.ts";
@@ -24,9 +24,9 @@ const digitFile = /^(\d)_(\w+)_(\d+)\.wav$/;
 const heldOut = /(dev|valid|test)/i;
 
 /** The samples of a recording that stay in its file until they are needed. */
-export interface StoredSamples {
-  /** How many there are. */
-  readonly length: number;
+export interface StoredSamples extends SoundFacts {
+  /** Names the recording in errors. */
+  readonly place: string;
   /** @throws {TroupeError} `DATA_EXAMPLE` naming the file and the record, `DATA_UNREADABLE`, `DATA_PACKAGE` */
   read(): Awaitable<Float32Array>;
 }
@@ -47,8 +47,9 @@ export async function readRecordings<E>(
   exampleOf: (samples: StoredSamples, record: JsonRecord, place: string) => E,
 ): Promise<Examples<E>> {
   const exampleIn = async ({ file, record }: { readonly file: string; readonly record: JsonRecord }) => {
+    const { samples, samplesPerSecond } = await readWav(file);
     const read = async () => (await readWav(file)).samples;
-    return exampleOf({ length: (await read()).length, read }, record, file);
+    return exampleOf({ length: samples.length, samplesPerSecond, place: file, read }, record, file);
   };
   const files = await filesAt(path);
   const digits = files.flatMap((file) => {
@@ -77,7 +78,8 @@ async function samplesIn({ record, place, folder, again }: StoredRecord): Promis
   const soundOf = (of: JsonRecord) => bytesOf(mediaIn({ record: of, place, folder }, RECORDINGS), place);
   const sound = await soundOf(record);
   return {
-    length: await soundLength(sound.bytes, sound.place),
+    ...(await soundFacts(sound.bytes, sound.place)),
+    place: sound.place,
     read: async () => {
       const now = await soundOf(await again());
       return (await decodeSound(now.bytes, now.place)).samples;
@@ -85,55 +87,4 @@ async function samplesIn({ record, place, folder, again }: StoredRecord): Promis
   };
 }
 
-/** Reads a sample's recording, unless it is in memory. */
-export async function heard<S extends { readonly samples: Float32Array | StoredSamples }>(
-  sample: S,
-): Promise<Omit<S, "samples"> & { readonly samples: Float32Array }> {
-  const { samples } = sample;
-  return { ...sample, samples: samples instanceof Float32Array ? samples : await samples.read() };
-}
-
-/** Samples of the longest recording. */
-export function longestOf(recordings: Iterable<{ readonly samples: { readonly length: number } }>): number {
-  let most = 0;
-  for (const { samples } of recordings) most = Math.max(most, samples.length);
-  return most;
-}
-
 const isHeldOut = (file: string): boolean => heldOut.test(basename(file));
-
-/** Recordings as input of a model. */
-export type RecordingTensors = {
-  /** float32 [rows, length], each with mean 0 and deviation 1; 0 after the end. */
-  readonly inputValues: Tensor;
-  /** int64 [rows, length]: 1 in the recording, 0 after its end. */
-  readonly attentionMask: Tensor;
-};
-
-/** Stacks recordings, cut to `length` samples. The caller disposes of them. */
-export function stackRecordings(
-  recordings: readonly { readonly samples: Float32Array }[],
-  length: number,
-): RecordingTensors {
-  const values = new Float32Array(recordings.length * length);
-  const present = new BigInt64Array(recordings.length * length);
-  for (const [row, { samples }] of recordings.entries()) {
-    const heard = samples.subarray(0, length);
-    values.set(normalised(heard), row * length);
-    present.fill(1n, row * length, row * length + heard.length);
-  }
-  const shape = [recordings.length, length];
-  return { inputValues: tensor(values, { shape }), attentionMask: tensor(present, { shape }) };
-}
-
-/** Normalizes to mean 0 and deviation 1, as transformers' feature extractor; 1e-7 keeps silence finite. */
-function normalised(samples: Float32Array): Float32Array {
-  const count = Math.max(1, samples.length);
-  let sum = 0;
-  for (const value of samples) sum += value;
-  const mean = sum / count;
-  let squares = 0;
-  for (const value of samples) squares += (value - mean) ** 2;
-  const deviation = Math.sqrt(squares / count + 1e-7);
-  return samples.map((value) => (value - mean) / deviation);
-}

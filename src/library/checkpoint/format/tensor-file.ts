@@ -67,7 +67,6 @@ export abstract class TensorFile implements AsyncDisposable {
    */
   abstract readParts(parts: readonly TensorPart[], into: Bytes): Promise<number>;
 
-  /** Closes the file. */
   async close(): Promise<void> {
     await this.file[Symbol.asyncDispose]();
   }

@@ -1,3 +1,4 @@
+import { numelOf } from "../../../compute/tensor/index.ts";
 import { type Bytes, layInto } from "../storage/bytes.ts";
 import type { StoredFile } from "../storage/storage.ts";
 import { SummedReader } from "../storage/summed-file.ts";
@@ -269,7 +270,7 @@ function tensorOf(path: string, name: string, { args }: PickledCall, storages: S
   const itemBytes = tensorSizeBytes(dtype, [1]) as number;
   const isEmpty = shape.includes(0);
   const last = isEmpty ? 0 : shape.reduce((sum, size, dim) => sum + (size - 1) * (strides[dim] ?? 0), 1);
-  const count = shape.reduce((product, size) => product * size, 1);
+  const count = numelOf(shape);
   // Strides of 0 repeat elements and could take more memory than the file has.
   if (strides.length !== shape.length || !(offset + last <= numel) || !(count <= numel))
     throw torchFileError(

@@ -61,5 +61,5 @@ export function layInto(bytes: Uint8Array, into: Bytes, target: number): void {
 }
 
 function whole(tensor: Tensor): TensorRange {
-  return { tensor, begin: 0, numel: tensor.shape.reduce((product, size) => product * size, 1) };
+  return { tensor, begin: 0, numel: tensor.numel };
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, open, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { native } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
+import { isStillAt } from "../../../errors/untrusted/index.ts";
 import { hasEnded, ownMark } from "../../../runtime/process-mark.ts";
 import type { StorageHolder } from "./storage.ts";
 
@@ -46,7 +47,7 @@ export class FolderLock {
       try {
         if (native().tryLock(file.fd) === false) throw locked(directory, await holderIn(file));
         // Its last holder may have removed the file since it was opened: then locking it means nothing.
-        if (await isIn(path, file)) {
+        if (await isStillAt(path, file)) {
           const hold = randomUUID();
           await writeHolder(file, what, hold);
           return new FolderLock(file, hold);
@@ -78,7 +79,7 @@ export class FolderLock {
     if (this.#file.fd < 0) return;
     const path = join(directory, lockName);
     // The file may have been removed, and another's be in its place.
-    if (await isIn(path, this.#file)) await rm(path, { force: true }).catch(() => {});
+    if (await isStillAt(path, this.#file)) await rm(path, { force: true }).catch(() => {});
     await this.#file.close();
   }
 }
@@ -143,9 +144,4 @@ export async function holderAt(directory: string): Promise<StorageHolder | undef
 async function holderIn(file: FileHandle): Promise<StorageHolder | undefined> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(1024), 0, 1024, 0);
   return parseHolder(buffer.subarray(0, bytesRead).toString());
-}
-
-async function isIn(path: string, file: FileHandle): Promise<boolean> {
-  const [own, there] = await Promise.all([file.stat(), stat(path).catch(() => undefined)]);
-  return own.ino === there?.ino && own.dev === there.dev;
 }

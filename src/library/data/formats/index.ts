@@ -16,5 +16,5 @@ export { decodePng, type Picture, readPng } from "./png.ts";
 export { type Preference, type PreferenceMessage, preferenceOf } from "./preference.ts";
 export { readRecords, readTable, type TableRow } from "./records.ts";
 export { exampleError, unreadable } from "./refusal.ts";
-export { decodeSound, soundLength } from "./sound.ts";
+export { decodeSound, type SoundFacts, soundFacts } from "./sound.ts";
 export { type Recording, readWav } from "./wav.ts";

@@ -1,3 +1,4 @@
+import { isRecord } from "../../../errors/index.ts";
 import { exampleError, readText } from "./refusal.ts";
 
 /** A line of a file, as a record. */
@@ -44,6 +45,6 @@ function parsed(text: string, place: string): unknown {
 }
 
 function asRecord(value: unknown, place: string): JsonRecord {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonRecord;
+  if (isRecord(value)) return value;
   throw exampleError(place, "a JSON object", JSON.stringify(value).slice(0, 40));
 }

@@ -43,19 +43,26 @@ export async function decodeSound(bytes: unknown, place: string): Promise<Record
   return decoded;
 }
 
-/** @returns the number of samples of a recording, which WAV and FLAC say in front; others are decoded. @throws as {@link decodeSound} */
-export async function soundLength(bytes: unknown, place: string): Promise<number> {
+/** Size and rate of a recording. */
+export interface SoundFacts {
+  readonly length: number;
+  readonly samplesPerSecond: number;
+}
+
+/** Finds a recording's size and rate, which FLAC says in front; others are decoded. @throws as {@link decodeSound} */
+export async function soundFacts(bytes: unknown, place: string): Promise<SoundFacts> {
   if (bytes instanceof Uint8Array && kindOf(bytes) === "flac" && bytes.length >= FLAC_LENGTH_END) {
     const info = Buffer.from(bytes.buffer, bytes.byteOffset, FLAC_LENGTH_END);
     const length = info.readUInt32BE(FLAC_LENGTH_END - 4) + 2 ** 32 * ((info[FLAC_LENGTH_END - 5] ?? 0) & 15);
     // None where its writer did not know it.
-    if (length > 0) return length;
+    if (length > 0) return { length, samplesPerSecond: info.readUInt32BE(FLAC_RATE) >>> 12 };
   }
-  return (await decodeSound(bytes, place)).samples.length;
+  const { samples, samplesPerSecond } = await decodeSound(bytes, place);
+  return { length: samples.length, samplesPerSecond };
 }
 
-/** End of the 36 bits in FLAC's first block that count samples. @see https://www.rfc-editor.org/rfc/rfc9639#section-8.2 */
-const FLAC_LENGTH_END = 26;
+/** Places in FLAC's first block: 20 bits for the rate, and the end of 36 that count samples. @see https://www.rfc-editor.org/rfc/rfc9639#section-8.2 */
+const [FLAC_RATE, FLAC_LENGTH_END] = [18, 26];
 
 function kindOf(bytes: Uint8Array): SoundKind | "wav" | undefined {
   const begin = Buffer.from(bytes.subarray(0, 4)).toString("latin1");

@@ -1,6 +1,5 @@
 import { crc32, zstdDecompressSync } from "node:zlib";
 import type * as Arrow from "apache-arrow";
-import { TroupeError } from "../../../errors/index.ts";
 import { exampleError, type JsonRecord, optionalPackage, unpackLz4Frame } from "../formats/index.ts";
 import type { RecordFormat } from "./block.ts";
 import { ForwardReader, type RangedFile } from "./ranged-file.ts";
@@ -21,20 +20,8 @@ export const arrow: RecordFormat = {
   async index(file, builder) {
     const { heads, batches } = await layout(file, (numBytes) => builder.advance(numBytes));
     builder.sum = crc32(heads);
-    let numRows = 0;
-    for (const { begin, end, numRecords } of batches) {
-      const block = { begin, end, sizeBytes: end - begin, numRecords, leftOut: [] };
-      const place = `${file.place}, rows ${numRows + 1} to ${numRows + numRecords}`;
-      numRows += numRecords;
-      try {
-        // A damaged batch shows when it is read, which is done now only where it may be left out.
-        if (builder.leavesOut) for (const row of await readBatch(file, begin, end)) builder.check(row, place);
-        builder.block(block);
-      } catch (error) {
-        if (!(error instanceof TroupeError && error.code === "DATA_EXAMPLE")) throw error;
-        builder.skip(error);
-      }
-    }
+    const blocks = batches.map((batch) => ({ ...batch, sizeBytes: batch.end - batch.begin, leftOut: [] }));
+    await builder.addBlocks(file, blocks, ({ begin, end }) => readBatch(file, begin, end));
   },
   async read(file, { begin, end }) {
     const rows = await readBatch(file, begin, end);

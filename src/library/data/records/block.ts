@@ -1,4 +1,4 @@
-import type { TroupeError } from "../../../errors/index.ts";
+import { TroupeError } from "../../../errors/index.ts";
 import type { Awaitable } from "../dataset.ts";
 import type { JsonRecord } from "../formats/index.ts";
 import type { RangedFile } from "./ranged-file.ts";
@@ -52,7 +52,8 @@ const MOST_NAMED = 10;
 /** Cuts a file's records into blocks, while they are found. */
 export class BlockBuilder {
   readonly #blockBytes: number;
-  readonly #leavesOut: boolean;
+  /** Whether bad records are left out; otherwise {@link add} throws the first refusal. */
+  readonly leavesOut: boolean;
   readonly #blocks: Block[] = [];
   readonly #bad: string[] = [];
   /** Refuses a record that lacks a column; a value may be undefined where it was not read. */
@@ -69,14 +70,9 @@ export class BlockBuilder {
 
   constructor({ blockBytes, leavesOut, check, advance }: BuilderOptions) {
     this.#blockBytes = blockBytes;
-    this.#leavesOut = leavesOut;
+    this.leavesOut = leavesOut;
     this.check = check;
     this.advance = advance;
-  }
-
-  /** Whether bad records are left out; otherwise {@link add} throws the first refusal. */
-  get leavesOut(): boolean {
-    return this.#leavesOut;
   }
 
   /** Adds the next record, at bytes `begin` to `end`. @throws `refusal`, unless bad records are left out */
@@ -92,9 +88,26 @@ export class BlockBuilder {
     if (end - this.#begin >= this.#blockBytes) this.cut();
   }
 
-  /** Adds a block that the file itself has. */
-  block(block: Block): void {
-    if (block.numRecords > 0) this.#blocks.push(block);
+  /** Adds the blocks that a file of rows itself has. @param read - the rows of one @throws as {@link add} */
+  async addBlocks(
+    { place }: RangedFile,
+    blocks: readonly Block[],
+    read: (block: Block) => Promise<readonly JsonRecord[]>,
+  ): Promise<void> {
+    let numRows = 0;
+    for (const block of blocks) {
+      const { numRecords } = block;
+      const rows = `${place}, rows ${numRows + 1} to ${numRows + numRecords}`;
+      numRows += numRecords;
+      try {
+        // A damaged block shows when it is read, which is done now only where it may be left out.
+        if (this.leavesOut) for (const row of await read(block)) this.check(row, rows);
+        if (numRecords > 0) this.#blocks.push(block);
+      } catch (error) {
+        if (!(error instanceof TroupeError && error.code === "DATA_EXAMPLE")) throw error;
+        this.skip(error);
+      }
+    }
   }
 
   /** Leaves out bytes that no block is to hold, such as a record that is too long. @throws as {@link add} */
@@ -118,7 +131,7 @@ export class BlockBuilder {
   }
 
   #note(refusal: TroupeError): void {
-    if (!this.#leavesOut) throw refusal;
+    if (!this.leavesOut) throw refusal;
     this.#numBad++;
     if (this.#bad.length < MOST_NAMED) this.#bad.push(refusal.message);
   }

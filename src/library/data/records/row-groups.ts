@@ -25,26 +25,10 @@ export const parquet: RecordFormat = {
   async index(file, builder) {
     const { description, groups } = await described(file);
     builder.sum = crc32(description);
-    let numRows = 0;
-    for (const { begin, end, numRows: numRecords, sizeBytes } of groups) {
-      const block: Block = {
-        begin,
-        end,
-        sizeBytes: Math.max(sizeBytes, end - begin),
-        numRecords,
-        leftOut: [],
-      };
-      const place = `${file.place}, rows ${numRows + 1} to ${numRows + numRecords}`;
-      numRows += numRecords;
-      try {
-        // A damaged group shows when it is read, which is done now only where it may be left out.
-        if (builder.leavesOut) for (const row of await readGroup(file, block)) builder.check(row, place);
-        builder.block(block);
-      } catch (error) {
-        if (!(error instanceof TroupeError && error.code === "DATA_EXAMPLE")) throw error;
-        builder.skip(error);
-      }
-    }
+    const blocks = groups.map(({ begin, end, numRows, sizeBytes }) => ({
+      ...{ begin, end, sizeBytes: Math.max(sizeBytes, end - begin), numRecords: numRows, leftOut: [] },
+    }));
+    await builder.addBlocks(file, blocks, (block) => readGroup(file, block));
     builder.advance(file.sizeBytes);
   },
   async read(file, block) {

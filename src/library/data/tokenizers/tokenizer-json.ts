@@ -1,3 +1,4 @@
+import { isRecord } from "../../../errors/index.ts";
 import type { SpecialToken } from "./gpt2-pieces.ts";
 import type { NormalizerJson } from "./normalizers.ts";
 import { refusal } from "./refusal.ts";
@@ -177,7 +178,7 @@ function checkText(value: unknown, where: string, least: number, most: number): 
 }
 
 function recordIn(value: unknown, where: string): Json {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
+  if (isRecord(value)) return value;
   throw refusal(`${where}: an object`, said(value));
 }
 

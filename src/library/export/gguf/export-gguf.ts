@@ -1,4 +1,13 @@
-import { bytesIn, hold, noGrad, ops, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import {
+  bytesIn,
+  hold,
+  noGrad,
+  numelOf,
+  ops,
+  scope,
+  type Tensor,
+  tensor,
+} from "../../../compute/tensor/index.ts";
 import {
   configOfFile,
   familyOf,
@@ -118,7 +127,7 @@ function entryOf(
   read: () => Promise<Tensor>,
 ): GgufEntry {
   const shape = scope(() => change(ops.troupe.placeholder(given, "float32")).shape);
-  const numel = shape.reduce((product, size) => product * size, 1);
+  const numel = numelOf(shape);
   const { code, blockSize, blockBytes, encode } = typeFor(there, shape, isExact ? "F32" : type);
   const rowSize = shape.at(-1) ?? 1;
   const rowsOfPart = Math.max(1, Math.floor(PART / rowSize));

@@ -95,7 +95,6 @@ export class GraphBuilder {
     return name;
   }
 
-  /** Casts a value. */
   cast(value: string, from: DType, to: DType): string {
     return from === to ? value : this.node("Cast", [value], { to: { int: typeCode(to) } });
   }

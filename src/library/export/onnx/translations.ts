@@ -158,7 +158,6 @@ const reduced =
     return of.graph.reduce(operator, of.graph.as(self, of.result.dtype), dims, keeps);
   };
 
-/** Gives a value the result's shape. */
 const reshaped: Translate = (of) =>
   of.graph.reshape(of.value("self"), of.tensor("self").shape, of.result.shape);
 

@@ -23,7 +23,7 @@ export function encoderPlan(config: EncoderShape, reads: Reads): TensorPlan {
   return {
     "embeddings.word_embeddings": vocabulary(),
     "embeddings.dropout": sequence({ input: "replicated" }),
-    ...stackPlan("encoder.layer", layer, {
+    ...stackPlan(layer, {
       numLayers: config.num_hidden_layers,
       reads,
       first: "attention.self.first",

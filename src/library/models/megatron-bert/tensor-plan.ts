@@ -13,7 +13,7 @@ export function megatronBertPlan(config: EncoderShape, reads: Reads): TensorPlan
   return {
     "embeddings.word_embeddings": vocabulary(),
     "embeddings.dropout": sequence({ input: "replicated" }),
-    ...stackPlan("encoder.layer", layer, {
+    ...stackPlan(layer, {
       numLayers: config.num_hidden_layers,
       reads,
       first: "attention.self.first",

@@ -11,7 +11,7 @@ export function vitPlan(config: ViTConfig): TensorPlan {
   };
   return {
     "embeddings.dropout": sequence({ input: "replicated" }),
-    ...stackPlan("encoder.layer", layer, {
+    ...stackPlan(layer, {
       numLayers: config.num_hidden_layers,
       reads: "first",
       first: "attention.attention.first",

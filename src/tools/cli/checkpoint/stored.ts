@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
+import { formatBytes } from "../../../job/events/index.ts";
 import * as stored from "../../../library/checkpoint/index.ts";
-import { describeBytes, table } from "../../planner/index.ts";
+import { table } from "../../planner/index.ts";
 import { print } from "../flags.ts";
 
 interface StepFlags {
@@ -28,7 +29,7 @@ export async function listCheckpointsCommand(location: string, { json }: StepFla
   const rows = checkpoints.map(({ name, step, sizeBytes, latest, named, run, foreign, damage }) => [
     name,
     String(step),
-    damage === undefined ? describeBytes(sizeBytes) : "",
+    damage === undefined ? formatBytes(sizeBytes) : "",
     run === undefined ? "" : `${run.job}, ${run.startedAt}`,
     damage !== undefined
       ? "damaged"
@@ -76,12 +77,12 @@ export async function inspectCheckpoint(location: string, { step, json }: StepFl
     .filter(([, value]) => value !== null && value !== undefined)
     .map(([key, value]) => [key, abridged(value as stored.JsonValue)]);
   state.push(["model", String(checkpoint.config.model_type ?? "unknown")]);
-  const fileRows = files.map(({ name, sizeBytes }) => [name, describeBytes(sizeBytes)]);
+  const fileRows = files.map(({ name, sizeBytes }) => [name, formatBytes(sizeBytes)]);
   const tensorRows = tensors.map(({ name, dtype, shape, sizeBytes }) => [
     name,
     dtype,
     `[${shape.join(", ")}]`,
-    describeBytes(sizeBytes),
+    formatBytes(sizeBytes),
   ]);
   print(`${checkpoint.path}\n${table(state)}\n`);
   print(`${table([["file", "size"], ...fileRows], (column) => column === 0)}\n`);

@@ -4,7 +4,7 @@ import { fileFailure } from "../../../errors/index.ts";
 import { maxFileBytes, readBoundedTextSync } from "../../../errors/untrusted/index.ts";
 import { commandSchema, type Given, optionsOf } from "../../../job/options/index.ts";
 import { jobModules, flags as rapidformerFlags } from "../../../job/rapidformer/index.ts";
-import { print, usage } from "../flags.ts";
+import { print, quoted, usage } from "../flags.ts";
 import { addOptionFlags, typedOptions } from "../option-flags.ts";
 import { configFlag, givenAround, printFlag, type RunFlags, runJob, settingFlag } from "../run.ts";
 import { readListing } from "./listing.ts";
@@ -131,6 +131,3 @@ function helpOfFlags(): string {
   const heading = "Rapidformer's flags; Megatron-LM's of 2022 are known too (docs/reference/rapidformer.md):";
   return `${heading}\n${lines.join("\n")}\n`;
 }
-
-const quoted = (word: string) =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

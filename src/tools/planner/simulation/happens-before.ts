@@ -28,7 +28,6 @@ export class HappensBefore {
     for (const rank of ranks) this.#gathered.set(placeOf(rank, block), step);
   }
 
-  /** Notes that a rank has released a gathered block. */
   released(rank: number, block: number): void {
     this.#gathered.delete(placeOf(rank, block));
   }

@@ -1,4 +1,5 @@
 import { type DType, type NestedNumbers, type Tensor, tensor } from "../../../compute/tensor/index.ts";
+import { isRecord } from "../../../errors/index.ts";
 import { Refused } from "../../../job/http.ts";
 import type { Batch, Rows, SampleRange } from "../../../library/data/index.ts";
 
@@ -56,9 +57,4 @@ function asJson(row: Tensor): JsonTensor {
     shape: row.shape,
     values: values.map((value) => (Number.isFinite(value) ? value : String(value))),
   };
-}
-
-/** Whether a value of JSON is an object. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,10 +1,10 @@
 import { numelOf } from "../../../compute/tensor/index.ts";
+import { isRecord } from "../../../errors/index.ts";
 import { drained, Refused } from "../../../job/http.ts";
 import { tensorSizeBytes } from "../../../library/checkpoint/index.ts";
 import type { CheckpointService } from "../checkpoint-service.ts";
 import { checkSlice, fullBox } from "../slice.ts";
 import type { TensorGroup } from "../staged-save.ts";
-import { isRecord } from "./json-tensors.ts";
 import type { LocalCall } from "./local-server.ts";
 import type { OpenSaves } from "./open-saves.ts";
 import { replyJson } from "./reply.ts";

@@ -53,7 +53,7 @@ class ChromeTraceSink implements EventSink {
     switch (event.kind) {
       case "run.started":
         this.#clockShiftMs = event.clockMs - event.timeMs;
-        this.#moment(event, `${event.job} begins`, "g");
+        this.#moment(event, `${event.job} begins`);
         break;
       case "activity.finished":
         this.#activity(event);
@@ -80,19 +80,19 @@ class ChromeTraceSink implements EventSink {
       case "block.recorded": {
         const { block, forward, backward } = event;
         const operators = { forward: forward.operators, backward: backward.operators };
-        this.#moment(event, `${block} became a program`, "g", operators);
+        this.#moment(event, `${block} became a program`, operators);
         break;
       }
       case "actor.failed":
       case "actor.restarted":
-        this.#moment(event, `${event.actor} ${event.kind.slice("actor.".length)}`, "g");
+        this.#moment(event, `${event.actor} ${event.kind.slice("actor.".length)}`);
         break;
       case "evaluation.finished":
       case "checkpoint.failed":
       case "anomaly.detected":
       case "run.finished":
       case "run.failed":
-        this.#moment(event, event.kind, "g");
+        this.#moment(event, event.kind);
         break;
     }
   }
@@ -158,8 +158,17 @@ class ChromeTraceSink implements EventSink {
     this.#emit({ name, ph: "C", pid, tid: 0, ts: this.#at(timeMs), args: finite });
   }
 
-  #moment({ timeMs, kind }: TroupeEvent, name: string, s: "p" | "g", args?: TraceEvent["args"]): void {
-    this.#emit({ name, cat: kind, ph: "i", pid: 0, tid: 0, ts: this.#at(timeMs), s, ...(args && { args }) });
+  #moment({ timeMs, kind }: TroupeEvent, name: string, args?: TraceEvent["args"]): void {
+    this.#emit({
+      name,
+      cat: kind,
+      ph: "i",
+      pid: 0,
+      tid: 0,
+      ts: this.#at(timeMs),
+      s: "g",
+      ...(args && { args }),
+    });
   }
 
   #at(timeMs: number): number {

@@ -138,7 +138,6 @@ class WandbSink implements EventSink {
     this.#writeLines(step);
   }
 
-  /** Writes the lines of all steps before `end`. */
   #writeLines(end: number): void {
     for (const [step, { figures, timeMs }] of [...this.#lines].toSorted(([a], [b]) => a - b)) {
       if (step >= end || this.#run === undefined) return;

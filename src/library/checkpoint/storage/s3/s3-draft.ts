@@ -24,7 +24,7 @@ export class S3Draft implements StorageDraft {
   readonly #connection: S3Connection;
   readonly #name: string;
   readonly #ask: () => Promise<void>;
-  readonly #draft: string;
+  readonly ticket: string;
   readonly #isJoined: boolean;
   readonly #replaced: string | undefined;
   readonly #sinks: S3Sink[] = [];
@@ -42,7 +42,7 @@ export class S3Draft implements StorageDraft {
     replaced: string | undefined,
     joined?: string,
   ) {
-    this.#draft = joined ?? randomUUID();
+    this.ticket = joined ?? randomUUID();
     this.#isJoined = joined !== undefined;
     this.#connection = connection;
     this.#name = name;
@@ -52,13 +52,9 @@ export class S3Draft implements StorageDraft {
 
   async create(name: string, chunkBytes?: number): Promise<FileSink> {
     await this.#ask();
-    const sink = new S3Sink(this.#connection, `${this.#folder(this.#draft)}${name}`, chunkBytes);
+    const sink = new S3Sink(this.#connection, `${this.#folder(this.ticket)}${name}`, chunkBytes);
     this.#sinks.push(sink);
     return sink;
-  }
-
-  get ticket(): string {
-    return this.#draft;
   }
 
   async commit(): Promise<void> {
@@ -66,7 +62,7 @@ export class S3Draft implements StorageDraft {
     this.#committed = this.#isJoined;
     if (this.#isJoined) return;
     const { prefix } = this.#connection;
-    await putObject(this.#connection, `${prefix}${this.#name}/${commitKey}`, Buffer.from(`${this.#draft}\n`));
+    await putObject(this.#connection, `${prefix}${this.#name}/${commitKey}`, Buffer.from(`${this.ticket}\n`));
     this.#committed = true;
     await this.#ask();
     await putObject(this.#connection, `${prefix}${latestKey}`, Buffer.from(`${this.#name}\n`));
@@ -77,7 +73,7 @@ export class S3Draft implements StorageDraft {
   async abandon(): Promise<void> {
     for (const sink of this.#sinks) await sink.abort();
     // A joined draft is removed by the process that began it.
-    if (!this.#committed && !this.#isJoined) await this.#remove(this.#draft).catch(() => {});
+    if (!this.#committed && !this.#isJoined) await this.#remove(this.ticket).catch(() => {});
   }
 
   async #remove(draft: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { workerData } from "node:worker_threads";
+import { isRecord } from "../../../../errors/index.ts";
 import { tokenizerFromSpec } from "../../tokenizers/load.ts";
 import type { Tokenizer } from "../../tokenizers/tokenizer.ts";
 import type { EncodedLines, Lines, PreprocessPlan, RefusedLine } from "./preprocess.ts";
@@ -34,8 +35,7 @@ function parse(line: string): Document | undefined | null {
   if (line.trim() === "") return undefined;
   try {
     const document: unknown = JSON.parse(line);
-    const isRecord = typeof document === "object" && document !== null && !Array.isArray(document);
-    return isRecord ? (document as Document) : null;
+    return isRecord(document) ? document : null;
   } catch {
     return null;
   }
