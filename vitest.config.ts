@@ -8,6 +8,7 @@ const slow = [
   "test/checkpoint/faults.test.ts",
   "test/trainer/live/frozen.test.ts",
   "test/trainer/live/layouts.test.ts",
+  "test/trainer/live/replies.test.ts",
   "test/trainer/live/load.test.ts",
   "test/trainer/live/invariant.test.ts",
   "test/trainer/live/recovery.test.ts",

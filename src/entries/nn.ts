@@ -20,6 +20,7 @@ export {
   type ConvolutionOptions,
   type CtcOptions,
   column,
+  crossAttention,
   crossEntropy,
   ctcLoss,
   type DefinedInitializer,

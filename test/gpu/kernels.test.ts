@@ -329,12 +329,56 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
           const slabs = given.slice(6).map((x) => x.mul(1));
           const [keys, values] = [slabs.slice(0, 2), slabs.slice(2)];
           const attended = troupe.pagedAttention_(
-            ...([q, k, v, keys, values, pages, ofText, at, window, 0.3] as const),
+            ...([q, k, v, keys, values, pages, ofText, at, undefined, undefined, window, 0.3] as const),
           );
           return [attended, ...slabs];
         },
         forward: "bits",
       });
+    });
+
+    it("attend to texts that others read, with a bias by distance, to the bit", () => {
+      const [heads, groups, width] = [4, 2, 12];
+      const table = tensor([0, 0, 3, 4, 0, 5, 1, -1], { dtype: "int64", shape: [2, 4] });
+      // Three queries read all of the first text, two of the second; the first is written now, but for its end.
+      const lengths = [19, 11];
+      const texts = tensor([0, 1, 0, 0, 1], { dtype: "int64" });
+      const positions = tensor([18, 10, 18, 18, 10], { dtype: "int64" });
+      const given = Array.from({ length: 17 }, (_, place) => place);
+      for (const numWritten of [17, 0]) {
+        const written = tensor([...given.slice(0, numWritten).map(() => 0), ...given.slice(0, numWritten)], {
+          dtype: "int64",
+          shape: [2, numWritten],
+        });
+        const cut = (tokens: number, count: number, stream: number) =>
+          normal([1, tokens, count, width], stream, { dtype, std: 2 });
+        const slab = (stream: number, ...sizes: number[]) => normal([3, groups, ...sizes], stream, { dtype });
+        for (const numDistances of [1, 6, Math.max(...lengths)])
+          compare({
+            inputs: [
+              ...[cut(5, heads, 1), cut(numWritten, groups, 2), cut(numWritten, groups, 3)],
+              ...[table, texts, positions, written, normal([heads, numDistances], 8, { std: 3 })],
+              ...[slab(4, width, 8), slab(5, width, 8), slab(6, 8, width), slab(7, 8, width)],
+            ],
+            run: (...all) => {
+              const [q, k, v] = all.slice(0, 3).map((x) => x.transpose(1, 2)) as [Tensor, Tensor, Tensor];
+              const [pages, ofText, at, now, bias] = all.slice(3, 8) as [
+                Tensor,
+                Tensor,
+                Tensor,
+                Tensor,
+                Tensor,
+              ];
+              const slabs = all.slice(8).map((x) => x.mul(1));
+              const [keys, values] = [slabs.slice(0, 2), slabs.slice(2)];
+              const attended = troupe.pagedAttention_(
+                ...([q, k, v, keys, values, pages, ofText, at, now, bias, 0, 0.3] as const),
+              );
+              return [attended, ...slabs];
+            },
+            forward: "bits",
+          });
+      }
     });
 
     it("draw the tokens that the host draws", () => {

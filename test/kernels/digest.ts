@@ -151,7 +151,7 @@ for (const dtype of floatTypes) {
     const attended = ops.troupe.pagedAttention_(
       ...([heads, heads, heads, [slabs[0].fill_(0)], [slabs[1].fill_(0)]] as const),
       integers([0, ...numbers.slice(0, pages).reverse()]).view([1, 1 + pages]),
-      ...([integers(numbers.map(() => 0)), integers(numbers), 7, 0.3] as const),
+      ...([integers(numbers.map(() => 0)), integers(numbers), undefined, undefined, 7, 0.3] as const),
     );
     digest(`paged_attention ${dtype} ${rows}x${dim}`, [attended, ...slabs]);
   }

@@ -106,6 +106,22 @@ describe.skipIf(!nativeInfo().gloo)("a script that a launcher starts on several 
     expect(last?.exitCode ?? (last && (await once(last, "close"))[0])).toBe(0);
   });
 
+  it("has its next model end where a host receives a signal while none is open", async () => {
+    const port = await freePort();
+    const script = "test/fixtures/launched-signalled.ts";
+    const member = start(1, port, script);
+    const { printed, complained } = await launch(0, port, script, (line) => {
+      if (line === "no model is open") member.kill("SIGTERM");
+    });
+    expect(printed.split("\n"), complained).toEqual([
+      "no model is open",
+      "received SIGTERM",
+      "RUN_STOPPED",
+      "2 tokens",
+      "",
+    ]);
+  });
+
   it("is reported with its first error, where disposing threw too", async () => {
     const { code, complained } = await launch(0, await freePort(), "test/fixtures/ends-twice.ts");
     expect(code).toBe(1);

@@ -98,7 +98,6 @@ export const switches: readonly Switch[] = [
     options: { invariant: true },
     changes: "order",
     without: ["ep 2", "graph exact"],
-    isOfHost: true,
   },
   { name: "gather on demand", kind: "prefetch", options: { prefetchBytes: 0 }, changes: "nothing" },
 ];

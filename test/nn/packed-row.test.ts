@@ -44,6 +44,25 @@ describe("samples that share a row", () => {
       }),
   );
 
+  it("have a bias by distance as rows of their own have, with its gradient", () =>
+    scope(() => {
+      const row = packedRow(tensor(bounds, { dtype: "int64" }), ids([Array(length).fill(1)]));
+      const heads = [0, 1, 2].map((stream) => draw([1, 4, length, 8], stream).requiresGrad_(true));
+      const bias = draw([1, 4, 12, 12], 4).requiresGrad_(true);
+      const weights = draw([1, 4, length, 8], 3);
+      const [q, k, v] = heads as [Tensor, Tensor, Tensor];
+      const alone = [...bounds, length].slice(1).map((end, sample) => {
+        const begin = bounds[sample] ?? 0;
+        const own = heads.map((x) => x.narrow(2, begin, end - begin)) as [Tensor, Tensor, Tensor];
+        return attention(...own, { bias: bias.narrow(2, 0, end - begin).narrow(3, 0, end - begin) });
+      });
+      const both = [attention(q, k, v, { packed: row, bias }), ops.cat(alone, 2)].map((out) =>
+        [out, ...grad(out.mul(weights).sum(), [...heads, bias])].map((x) => values(x as Tensor)),
+      );
+      for (const index of [0, 1, 2, 3, 4])
+        expect(apart(both[0]?.[index] ?? [], both[1]?.[index] ?? [])).toBeLessThan(2e-6);
+    }));
+
   it.each([
     ["BERT", (fields: object) => new BertForSequenceClassification({ ...fields })],
     [
@@ -232,8 +251,17 @@ describe("samples that share a row", () => {
         expect(message).toMatch(/expected bounds that rise from 0 to at most 3, in one row/);
       const q = draw([1, 2, 3, 4], 0);
       const row = { bounds: [0, 3], length: 3 };
-      const bias = draw([1, 1, 3, 3], 1);
-      expect(refusal(() => attention(q, q, q, { packed: row, bias }))?.message).toContain("with one of them");
+      const mask = draw([1, 1, 3, 3], 1).gt(0);
+      expect(refusal(() => attention(q, q, q, { packed: row, mask }))?.message).toContain("with one");
+      const two = { bounds: [0, 2, 3], length: 3 };
+      for (const shape of [
+        [1, 2, 3, 3],
+        [1, 2, 1, 2],
+        [2, 2],
+      ])
+        expect(refusal(() => attention(q, q, q, { packed: two, bias: draw(shape, 1) }))?.message).toContain(
+          "a bias [1, 2, 2, 2]",
+        );
       expect(refusal(() => attention(q, q, q, { packed: { bounds: [0, 3], length: 4 } }))?.message).toContain(
         "4 positions",
       );

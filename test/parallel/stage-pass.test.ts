@@ -44,12 +44,16 @@ class Model extends Module {
   readonly layers = new ModuleList(Array.from({ length: 4 }, () => new Layer()));
   readonly norm = new Parameter([width], normal(1, 0.1));
 
+  /** Layers that a forward leaves out. */
+  left: readonly number[] = [];
+
   override forward(ids: Tensor): Tensor {
     const mask = ids.ne(0).to(dtype).unsqueeze(-1); // [T, 1]
     let x = this.embed.forward(ids);
     const context = this.context.forward(x);
     let side = zeros([ids.numel], { dtype });
-    for (const layer of this.layers) [x, side] = layer.forward(x, side, { context, mask });
+    for (const [index, layer] of [...this.layers].entries())
+      if (!this.left.includes(index)) [x, side] = layer.forward(x, side, { context, mask });
     const logits = x.mul(this.norm.tensor).matmul(this.embed.weight.tensor.transpose(0, 1));
     return logits.square().mean().add(side.mean());
   }
@@ -161,6 +165,30 @@ describe("two stages of one model", () => {
     // Micro-batches are added up in float32.
     compare(stagedGradients([3, 6, 2]), wholeGradients([3, 6, 2]), 5);
   });
+
+  it.each([[[0]], [[0, 1]], [[1, 2]], [[0, 1, 2]], [[2]], [[3]]])(
+    "compute a forward that leaves out layers %j",
+    (left) => {
+      const whole = new Model();
+      materialize(whole, { seed: 3, dtype });
+      const models = [new Model(), new Model()] as const;
+      const engines = models.map((model, stage) => stageOf(model, stage, new Map()));
+      scope(() => {
+        // A complete one before and after.
+        for (const each of [[], left, []]) {
+          for (const model of [whole, ...models]) Object.assign(model, { left: each });
+          let sent: readonly Tensor[] = [];
+          for (const [stage, engine] of engines.entries()) {
+            const model = models[stage] as Model;
+            const forwarded = engine.evaluateChunk(0, () => model.forward(idsOf(5)), sent);
+            sent = forwarded.sent;
+            if (stage === 1) expect(forwarded.result?.item()).toBeCloseTo(whole.forward(idsOf(5)).item(), 12);
+          }
+        }
+      });
+      for (const engine of engines) engine.dispose();
+    },
+  );
 
   it("refuse a block that reads what only an earlier stage has", () => {
     const gradients = new Map<string, number[]>();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/dispatch/describe.h"
+#include "core/invariance.h"
 #include "core/threads.h"
 #include "core/torch_version.h"
 #include "devices/sim/device.h"
@@ -214,8 +215,10 @@ c10::DeviceIndex device_of(const c10::OperatorHandle& op, const Stack& arguments
 
 uint64_t push_late(Queue& queue, const std::string& name, std::function<void()> run) {
   count_late_operator();
-  return queue.push(name, [threads = num_threads(), run = std::move(run)] {
+  // The choices of the calling thread are those of its work.
+  return queue.push(name, [threads = num_threads(), invariant = is_invariant(), run = std::move(run)] {
     if (num_threads() != threads) set_num_threads(threads);
+    set_invariant(invariant);
     run();
   });
 }

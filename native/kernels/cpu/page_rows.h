@@ -49,6 +49,8 @@ struct Reading {
   float* scratch;      // [width + width + positions, up to complete pages]
   float* logsumexp;    // of the first head's scaled scores; null: not asked for
   int64_t of_logsumexp;  // between heads
+  const float* bias = nullptr;  // of the first head, by how far a key lies before the last; null: none
+  int64_t distances = 0;        // of a head: the last stands for all beyond
 };
 
 // Eight numbers side by side. The compiler, left to itself, vectorises the loops around them.
@@ -86,6 +88,10 @@ struct AttendPages {
         const Element* keys = of.keys->page(of.pages[page], of.group);
         const Element* next = page + 1 < num_pages ? of.keys->page(of.pages[page + 1], of.group) : keys;
         score(q, keys, next, width, of.scale, to);
+      }
+      if (of.bias) {
+        const float* const bias = of.bias + head * of.distances;
+        for (int64_t i = begin; i < end; i++) scores[i] += bias[std::min(end - 1 - i, of.distances - 1)];
       }
       const auto read = [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i]; };
       const float max = max_of<kKeyLanes>(begin, end, read(begin), read);

@@ -3,8 +3,11 @@
 //
 // q [1,H,N,D], k and v [1,G,N,D], H a multiple of G: N tokens, token n at positions[n] of the text texts[n]. Slabs of P pages each:
 // keys [P,G,D,8], so that eight scores are made side by side, values [P,G,8,D]. A row of `table` has the number of positions that a text
-// shares, if their last page is not full (place_in_pages), else 0, and then its pages. The keys and values of all tokens are written first, so a token sees those that came with it. The sums of a token have one order,
-// which depends on its position alone.
+// shares, if their last page is not full (place_in_pages), else 0, and then its pages. The keys and values of all tokens are written
+// first, so a token sees those that came with it. With `written` [2,M] k and v are [1,G,M,D] and belong to the texts of its first row, at
+// the positions of its second: tokens read other texts than their own, such as an encoder's. `bias` [H,L] is added to the scaled scores
+// of keys 0 to L - 1 before the token's position, its last column to all keys beyond. The sums of a token have one order, which depends on
+// its position alone.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -23,6 +26,8 @@
 namespace troupe {
 namespace {
 
+using Optional = c10::optional<at::Tensor>;
+
 // The places of the tokens of a pass; int64, contiguous.
 struct Places {
   const int64_t *table, *texts, *positions;
@@ -35,11 +40,20 @@ struct Places {
 };
 
 void check_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
-                 const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions) {
-  TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(0) == 1 && k.size(0) == 1 && q.size(2) == k.size(2) &&
-                  q.size(3) == k.size(3) && k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+                 const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions, const Optional& written,
+                 const Optional& bias) {
+  TORCH_CHECK(!written || (written->dim() == 2 && written->size(0) == 2 && written->scalar_type() == at::kLong &&
+                           written->is_contiguous()),
+              "[paged_attention_] expected written to be int64 [2, tokens], got ", written ? written->sizes() : at::IntArrayRef());
+  TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(0) == 1 && k.size(0) == 1 &&
+                  k.size(2) == (written ? written->size(1) : q.size(2)) && q.size(3) == k.size(3) && k.size(1) > 0 &&
+                  q.size(1) % k.size(1) == 0,
               "[paged_attention_] expected q to be [1, heads, tokens, width], k and v [1, groups, tokens, width], got ", q.sizes(),
               ", ", k.sizes(), " and ", v.sizes());
+  TORCH_CHECK(!bias || (bias->dim() == 2 && bias->size(0) == q.size(1) && bias->size(1) > 0 && bias->scalar_type() == at::kFloat &&
+                        bias->is_contiguous()),
+              "[paged_attention_] expected bias to be float32 [", q.size(1), ", distances], got ",
+              bias ? bias->sizes() : at::IntArrayRef());
   TORCH_CHECK(with_float_type(q.scalar_type(), [](auto*) {}) && k.scalar_type() == q.scalar_type() &&
                   v.scalar_type() == q.scalar_type(),
               "[paged_attention_] expected q, k and v all to be float32, bfloat16 or float16, got ", q.scalar_type(), ", ",
@@ -100,8 +114,11 @@ void write_pages(const at::Tensor& k, const at::Tensor& v, const Slabs<Element>&
 
 // [1,H,N,D], laid out as [1,N,H,D].
 at::Tensor attend_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
-                        const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions, int64_t window, float scale) {
-  const Places places = check_places(table, texts, positions, keys[0].size(0) * static_cast<int64_t>(keys.size()));
+                        const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions, const at::Tensor& written,
+                        const at::Tensor& bias, int64_t window, float scale) {
+  const int64_t all_pages = keys[0].size(0) * static_cast<int64_t>(keys.size());
+  const Places places = check_places(table, texts, positions, all_pages);
+  const Places written_places = written.defined() ? check_places(table, written.select(0, 0), written.select(0, 1), all_pages) : places;
   const int64_t heads = q.size(1), tokens = q.size(2), width = q.size(3), groups = k.size(1), readers = heads / groups;
   at::Tensor out_NHD = at::empty({1, tokens, heads, width}, q.options());
   const int64_t sum_positions = [&] {
@@ -113,8 +130,10 @@ at::Tensor attend_pages(const at::Tensor& q, const at::Tensor& k, const at::Tens
   with_float_type(q.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
     const Slabs<Element> key_slabs(keys, width), value_slabs(values, width);
-    write_pages<Element>(k, v, key_slabs, value_slabs, places);
+    write_pages<Element>(k, v, key_slabs, value_slabs, written_places);
     const auto* from = q.data_ptr<Element>();
+    const float* const biases = bias.defined() ? bias.data_ptr<float>() : nullptr;
+    const int64_t distances = bias.defined() ? bias.size(1) : 0;
     auto* to = out_NHD.data_ptr<Element>();
     // Group after group, so that threads, which take halves, have as many positions to read each.
     at::parallel_for(0, groups * tokens, grain_rows(work), [&](int64_t first, int64_t last) {
@@ -135,7 +154,9 @@ at::Tensor attend_pages(const at::Tensor& q, const at::Tensor& k, const at::Tens
                                        scale,
                                        scratch.data(),
                                        nullptr,
-                                       0};
+                                       0,
+                                       biases ? biases + group * readers * distances : nullptr,
+                                       distances};
         run_best<AttendPages<Element>>(&reading);
       }
     });
@@ -147,11 +168,11 @@ TROUPE_KERNEL(paged_attention, attend_pages);
 
 at::Tensor attend_in_pages(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys,
                            at::TensorList values, const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions,
-                           int64_t window, double scale) {
-  check_pages(q, k, v, keys, values, table, texts, positions);
+                           const Optional& written, const Optional& bias, int64_t window, double scale) {
+  check_pages(q, k, v, keys, values, table, texts, positions, written, bias);
   const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
-  return paged_attention_kernel(dense(q), dense(k), dense(v), keys, values, table, texts, positions, window,
-                                static_cast<float>(scale));
+  return paged_attention_kernel(dense(q), dense(k), dense(v), keys, values, table, texts, positions, written.value_or(at::Tensor()),
+                                bias.value_or(at::Tensor()), window, static_cast<float>(scale));
 }
 
 }  // namespace
@@ -159,7 +180,7 @@ at::Tensor attend_in_pages(const at::Tensor& q, const at::Tensor& k, const at::T
 TORCH_LIBRARY_FRAGMENT(troupe, m) {
   m.def(
       "paged_attention_(Tensor q, Tensor k, Tensor v, Tensor[] keys, Tensor[] values, Tensor table, Tensor texts, Tensor positions, "
-      "int window, float scale) -> Tensor");
+      "Tensor? written, Tensor? bias, int window, float scale) -> Tensor");
 }
 
 TROUPE_OPERATORS(m) { m.impl("paged_attention_", attend_in_pages); }

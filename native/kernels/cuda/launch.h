@@ -180,10 +180,16 @@ struct PageHeads {
 // Writes k and v [G,N,D] to the tokens' places; a token whose place is none is left out.
 void launch_write_pages(Stream stream, Format format, const PageSlabs& keys, const PageSlabs& values, const PagePlaces& places,
                         const void* k, PageHeads of_k, const void* v, PageHeads of_v);
+// Added to the scores of keys by how far they lie before the token, [H, distances]; the last stands for all beyond. Null: nothing is.
+struct PageBias {
+  const float* of;
+  int64_t distances;
+};
+
 // out [N,H,D]: NaN for a token whose place is none. scratch [blocks, X * columns].
 void launch_attend_pages(Stream stream, Format format, const PageSlabs& keys, const PageSlabs& values, const PagePlaces& places,
-                         const void* q, PageHeads of_q, int64_t heads, int64_t window, float scale, int64_t blocks, float* scratch,
-                         void* out);
+                         const void* q, PageHeads of_q, int64_t heads, PageBias bias, int64_t window, float scale, int64_t blocks,
+                         float* scratch, void* out);
 
 // tokens [R]. weights [R,V]; sums [R, drawn_pieces(V)].
 void launch_draw_tokens(Stream stream, Format format, Rows rows, const void* logits, const float* uniforms,

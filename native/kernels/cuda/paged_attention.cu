@@ -78,7 +78,7 @@ __device__ float score_of(const T* q, const T* key, int64_t width) {
 
 template <class T>
 __global__ void attend_pages(PageSlabs keys, PageSlabs values, PagePlaces places, const T* q, PageHeads of_q, int64_t heads,
-                             int64_t window, float scale, float* scratch, T* out) {
+                             PageBias bias, int64_t window, float scale, float* scratch, T* out) {
   const int64_t width = keys.width, readers = heads / keys.groups;
   float* const scores = scratch + blockIdx.x * places.columns * kPagePositions;
   for (int64_t item = blockIdx.x; item < places.tokens * heads; item += gridDim.x) {
@@ -89,8 +89,9 @@ __global__ void attend_pages(PageSlabs keys, PageSlabs values, PagePlaces places
     float most = kLowest;
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
       const int64_t from = place_in_pages(i, place.shared), page = place.pages[from / kPagePositions];
-      const float score =
+      float score =
           has_page(keys, page) ? score_of(query, page_of<T>(keys, page, group) + from % kPagePositions, width) * scale : kNone;
+      if (bias.of != nullptr) score += bias.of[head * bias.distances + min(place.position - i, bias.distances - 1)];
       scores[i] = score;
       most = Max::join(score, most);
     }
@@ -130,13 +131,13 @@ void launch_write_pages(Stream stream, Format format, const PageSlabs& keys, con
 }
 
 void launch_attend_pages(Stream stream, Format format, const PageSlabs& keys, const PageSlabs& values, const PagePlaces& places,
-                         const void* q, PageHeads of_q, int64_t heads, int64_t window, float scale, int64_t blocks, float* scratch,
-                         void* out) {
+                         const void* q, PageHeads of_q, int64_t heads, PageBias bias, int64_t window, float scale, int64_t blocks,
+                         float* scratch, void* out) {
   if (blocks == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     start("paged_attention", attend_pages<T>, static_cast<unsigned>(blocks), kPageThreads, stream, keys, values, places,
-          static_cast<const T*>(q), of_q, heads, window, scale, scratch, static_cast<T*>(out));
+          static_cast<const T*>(q), of_q, heads, bias, window, scale, scratch, static_cast<T*>(out));
   });
 }
 

@@ -26,20 +26,28 @@ PageSlabs slabs_of(at::TensorList tensors) {
 PageHeads heads_of(const at::Tensor& x_1HND) { return {x_1HND.stride(1), x_1HND.stride(2)}; }
 
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList keys, at::TensorList values,
-                           const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions, int64_t window,
-                           float scale) {
+                           const at::Tensor& table, const at::Tensor& texts, const at::Tensor& positions, const at::Tensor& written,
+                           const at::Tensor& bias, int64_t window, float scale) {
   const Call call(q);
   const int64_t heads = q.size(1), tokens = q.size(2), width = q.size(3), columns = table.size(1);
   PageSlabs key_slabs = slabs_of(keys), value_slabs = slabs_of(values);
   key_slabs.width = value_slabs.width = width;
   const PagePlaces places{table.data_ptr<int64_t>(), texts.data_ptr<int64_t>(), positions.data_ptr<int64_t>(), table.size(0), columns,
                           tokens};
-  launch_write_pages(call.stream(), format_of(k), key_slabs, value_slabs, places, k.data_ptr(), heads_of(k), v.data_ptr(), heads_of(v));
+  PagePlaces written_places = places;
+  if (written.defined()) {
+    written_places.tokens = written.size(1);
+    written_places.texts = written.data_ptr<int64_t>();
+    written_places.positions = written_places.texts + written_places.tokens;
+  }
+  launch_write_pages(call.stream(), format_of(k), key_slabs, value_slabs, written_places, k.data_ptr(), heads_of(k), v.data_ptr(),
+                     heads_of(v));
   const int64_t blocks = std::min(kMostBlocks, tokens * heads);
   const at::Tensor scratch = at::empty({blocks, columns * kPagePositions}, q.options().dtype(at::kFloat));
   const at::Tensor out_NHD = at::empty({1, tokens, heads, width}, q.options());
-  launch_attend_pages(call.stream(), format_of(q), key_slabs, value_slabs, places, q.data_ptr(), heads_of(q), heads, window, scale, blocks,
-                      floats(scratch), out_NHD.data_ptr());
+  const PageBias biases{bias.defined() ? floats(bias) : nullptr, bias.defined() ? bias.size(1) : 0};
+  launch_attend_pages(call.stream(), format_of(q), key_slabs, value_slabs, places, q.data_ptr(), heads_of(q), heads, biases, window, scale,
+                      blocks, floats(scratch), out_NHD.data_ptr());
   return out_NHD.transpose(1, 2);
 }
 

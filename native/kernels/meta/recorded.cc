@@ -308,7 +308,7 @@ at::Tensor attach_gradients(const at::Tensor& value, at::TensorList inputs, at::
 // --- texts under way: nothing is recorded ------------------------------------------------------------
 
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor&, const at::Tensor&, at::TensorList, at::TensorList,
-                           const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t, double) {
+                           const at::Tensor&, const at::Tensor&, const at::Tensor&, const Optional&, const Optional&, int64_t, double) {
   return heads_like(q);
 }
 

@@ -63,6 +63,8 @@ export class Runtime implements AsyncDisposable {
   readonly #system: SharedSystem;
   /** The launch on several hosts that it leads, if any. */
   readonly #lead: LedLaunch | undefined;
+  /** A signal that another host received while there was no run or model: it ends the next. */
+  #unheard: NodeJS.Signals | undefined;
   /** Whether the launch's script may open further models. */
   #isScriptRunning = false;
   #own: ActorSystem | undefined;
@@ -95,6 +97,10 @@ export class Runtime implements AsyncDisposable {
         emit: (event) => this.#hub.emit(event),
         onSignal: (signal) => {
           for (const running of this.#running.values()) running.hear(signal);
+          if (this.#running.size > 0) return;
+          this.#unheard ??= signal;
+          const graceMs = settings.supervision.graceSeconds * 1000;
+          this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
         },
       });
     void this.#watchScript(launched?.script);
@@ -346,6 +352,8 @@ export class Runtime implements AsyncDisposable {
       emit: (event) => this.#hub.emit(event, name),
     });
     this.#running.set(name ?? "", running);
+    if (this.#unheard !== undefined) running.hear(this.#unheard);
+    this.#unheard = undefined;
     try {
       return await running.perform(settings, order);
     } finally {

@@ -8,6 +8,7 @@ export {
   splitHeads,
 } from "./attention/attention.ts";
 export * from "./attention/decoding.ts";
+export { crossAttention, selfAttention } from "./attention/kept-attention.ts";
 export {
   firstPositions,
   lengthsOf,
@@ -17,7 +18,7 @@ export {
   rowsOfTheirOwn,
   seenBy,
 } from "./attention/packed-row.ts";
-export { type PagedText, Pages, type PlacedToken, pagedInputs } from "./attention/pages.ts";
+export { type PagedText, Pages, type PlacedToken, pagedInputs, type ReadTexts } from "./attention/pages.ts";
 export * from "./attention/relative-position-bias.ts";
 export {
   anglesAt,
@@ -28,7 +29,6 @@ export {
   rotaryFrequencies,
   rotate,
 } from "./attention/rotary.ts";
-export { selfAttention } from "./attention/self-attention.ts";
 export * from "./fusion.ts";
 export * as init from "./init.ts";
 export { type ActivationName, activations, gated, geluForm } from "./layers/activation.ts";

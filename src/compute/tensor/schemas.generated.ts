@@ -374,7 +374,7 @@ export const schemas: readonly string[] = [
   "troupe::attention(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor",
   "troupe::masked_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale) -> Tensor",
   "troupe::dropped_attention(Tensor q, Tensor k, Tensor v, Tensor? mask, Tensor? bias, bool causal, int window, float scale, float p, int seed, int stream, int offset, int run, int stride) -> Tensor",
-  "troupe::paged_attention_(Tensor q, Tensor k, Tensor v, Tensor[] keys, Tensor[] values, Tensor table, Tensor texts, Tensor positions, int window, float scale) -> Tensor",
+  "troupe::paged_attention_(Tensor q, Tensor k, Tensor v, Tensor[] keys, Tensor[] values, Tensor table, Tensor texts, Tensor positions, Tensor? written, Tensor? bias, int window, float scale) -> Tensor",
   "troupe::draw_tokens(Tensor logits, Tensor uniforms, float temperature, int top_k, float top_p) -> Tensor",
   "troupe::cross_entropy(Tensor logits, Tensor targets, int ignore_index) -> Tensor",
   "troupe::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets, int ignore_index) -> Tensor",

@@ -549,9 +549,9 @@ export function droppedAttention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
 /**
  * Attention of tokens at positions of texts whose keys and values lie in pages, after theirs are written there (Kwon et al. 2023).
  *
- * `troupe::paged_attention_(Tensor q, Tensor k, Tensor v, Tensor[] keys, Tensor[] values, Tensor table, Tensor texts, Tensor positions, int window, float scale) -> Tensor`
+ * `troupe::paged_attention_(Tensor q, Tensor k, Tensor v, Tensor[] keys, Tensor[] values, Tensor table, Tensor texts, Tensor positions, Tensor? written, Tensor? bias, int window, float scale) -> Tensor`
  */
-export function pagedAttention_(q: Tensor, k: Tensor, v: Tensor, keys: readonly Tensor[], values: readonly Tensor[], table: Tensor, texts: Tensor, positions: Tensor, window: number, scale: number): Tensor {
+export function pagedAttention_(q: Tensor, k: Tensor, v: Tensor, keys: readonly Tensor[], values: readonly Tensor[], table: Tensor, texts: Tensor, positions: Tensor, written: Tensor | undefined, bias: Tensor | undefined, window: number, scale: number): Tensor {
   frame[0] = handleOf(q, "pagedAttention_", "q");
   frame[1] = handleOf(k, "pagedAttention_", "k");
   frame[2] = handleOf(v, "pagedAttention_", "v");
@@ -560,8 +560,12 @@ export function pagedAttention_(q: Tensor, k: Tensor, v: Tensor, keys: readonly 
   frame[next] = handleOf(table, "pagedAttention_", "table");
   frame[next + 1] = handleOf(texts, "pagedAttention_", "texts");
   frame[next + 2] = handleOf(positions, "pagedAttention_", "positions");
-  frame[next + 3] = window;
-  frame[next + 4] = scale;
+  frame[next + 3] = written === undefined ? 0 : 1;
+  frame[next + 4] = written === undefined ? 0 : handleOf(written, "pagedAttention_", "written");
+  frame[next + 5] = bias === undefined ? 0 : 1;
+  frame[next + 6] = bias === undefined ? 0 : handleOf(bias, "pagedAttention_", "bias");
+  frame[next + 7] = window;
+  frame[next + 8] = scale;
   return adopt(call(372));
 }
 

@@ -88,7 +88,8 @@ export function softPrompt(options: SoftPromptOptions = {}): Delta {
       if (reader !== undefined) {
         // peft has as many again for the decoder, which it never reads.
         const prompt = made(model, 2 * numTokens, reader.width);
-        Object.assign(model, { prompt }); // modules are named by their property
+        // Modules are named by their property. Virtual tokens have no place in a row of several texts.
+        Object.assign(model, { prompt, packs: false });
         nn.wrapForward(reader.stack, (forward, inputs) => {
           const [words, ...rest] = inputs as unknown as [Tensor, ...unknown[]];
           const vectors = prompt.forward().narrow(0, 0, numTokens);

@@ -4,27 +4,11 @@ import { column, row } from "./uneven.ts";
 
 /** Source of keys and values, and mask of an attention. */
 export interface AttentionRequest {
-  /** [B, S, D]. Default: the queries' own positions. */
-  readonly source?: Tensor | undefined;
+  /** [B, S, D]; null where its keys and values are kept. Default: the queries' own positions. */
+  readonly source?: Tensor | null | undefined;
   /** bool, true where a key may be attended to; broadcasts to [B, H, T, S]. Or the packed texts. */
   readonly mask?: Tensor | nn.PackedRow | undefined;
   readonly causal?: boolean;
-}
-
-type Pair = [keys: Tensor, values: Tensor];
-
-/**
- * Returns the keys and values of a call. During generation, causal self-attention includes the cached ones, and cross-attention
- * computes those of the encoder once.
- * @param keys - computes keys and values of the current source
- */
-export function keysOf(
-  attending: nn.Module,
-  keys: () => Pair,
-  { causal, isOwn }: { readonly causal: boolean; readonly isOwn: boolean },
-): Pair {
-  if (causal) return nn.withPast(attending, ...keys());
-  return isOwn ? keys() : (nn.madeOnce(attending, keys) as Pair);
 }
 
 /** Attention with input and output maps, by the names in BART, OPT, CLIP and wav2vec 2. */
@@ -55,12 +39,14 @@ export class ProjectedAttention extends nn.Module {
   /** @param x - [B, T, D] @returns [B, T, D] */
   override forward(x: Tensor, { source = x, mask: seen, causal = false }: AttentionRequest = {}): Tensor {
     const q = nn.splitHeads(this.q_proj.forward(x), this.headWidth); // [B, H, T, K]
-    const keys = () =>
-      [this.k_proj, this.v_proj].map((map) => nn.splitHeads(map.forward(source), this.headWidth)) as Pair;
+    const makeKeys = () =>
+      [this.k_proj, this.v_proj].map((map) =>
+        nn.splitHeads(map.forward(source as Tensor), this.headWidth),
+      ) as [keys: Tensor, values: Tensor];
     const options = { ...nn.seenBy(seen), dropout: this.dropout };
-    const mixed = causal
-      ? nn.selfAttention(this, q, ...keys(), options)
-      : nn.attention(q, ...keysOf(this, keys, { causal, isOwn: source === x }), options); // [B, H, T, K]
+    const attend = () =>
+      causal ? nn.selfAttention(this, q, ...makeKeys(), options) : nn.attention(q, ...makeKeys(), options);
+    const mixed = source === x ? attend() : nn.crossAttention(this, q, makeKeys, options); // [B, H, T, K]
     return this.out_proj.forward(nn.joinHeads(mixed));
   }
 }

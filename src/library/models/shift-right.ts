@@ -1,6 +1,6 @@
-import { IGNORE_INDEX } from "../../compute/nn/index.ts";
-import { full, ops, type Tensor } from "../../compute/tensor/index.ts";
-import { inputError } from "./token-ids.ts";
+import { IGNORE_INDEX, isWriting } from "../../compute/nn/index.ts";
+import { full, ops, Tensor } from "../../compute/tensor/index.ts";
+import { inputError, type PlacedIds, placesIn } from "./token-ids.ts";
 
 /** Rows to read, and their targets. */
 export type Seq2SeqBatch = {
@@ -8,13 +8,31 @@ export type Seq2SeqBatch = {
   readonly inputIds: Tensor;
   /** [B, S], int64 or bool: 0 at padding. Default: no padding. */
   readonly attentionMask?: Tensor | undefined;
+  /** [n + 1], int64, while text is written: start of each text packed into one row of `inputIds`, and end of the last. */
+  readonly segments?: Tensor | undefined;
   /** [B, T], int64: targets; −100 is left out of the loss. */
   readonly labels?: Tensor | undefined;
   /** [B, T], int64: the decoder's input. Default: the labels, shifted by one. */
   readonly decoderInputIds?: Tensor | undefined;
   /** [B, T], int64 or bool: 0 at the decoder's padding. */
   readonly decoderAttentionMask?: Tensor | undefined;
+  /** [1, T], int64: positions of tokens of several texts in one row of `decoderInputIds`. Default: from 0. */
+  readonly decoderPositionIds?: Tensor | undefined;
 };
+
+/** The rows that an encoder reads, and which positions of them a decoder sees: bool [B, 1, 1, S]. */
+export interface PlacedSource extends PlacedIds {
+  readonly seen: Tensor | undefined;
+}
+
+/** @throws {TroupeError} `MODEL_INPUT` for a mask with segments, or segments that do not fit one row or come with no text under way */
+export function sourceOf(where: string, { inputIds, attentionMask, segments }: Seq2SeqBatch): PlacedSource {
+  // A decoder finds the text that it reads by its pages.
+  if (segments !== undefined && !isWriting())
+    throw inputError(where, "packed texts only while text is written", "segments", {}, "give each a row");
+  const places = placesIn(where, inputIds, { attentionMask, segments });
+  return { ...places, seen: places.mask instanceof Tensor ? places.mask : undefined };
+}
 
 /**
  * Makes a decoder's input from its labels: a start token, then all labels but the last. Ignored labels become padding.

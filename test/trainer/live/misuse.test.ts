@@ -177,6 +177,13 @@ describe("an invariant model", () => {
     await expect(open({}, { activation: "silu" })).rejects.toThrow(
       "[options] expected invariant to be used with relu, gelu after a bias, or a gated silu, got silu in transformer.h.0.mlp.c_fc",
     );
+    const family = new URL("../../fixtures/jobs/family.ts", import.meta.url);
+    await expect(open({}, { family: "bart" }, family)).rejects.toThrow(
+      "expected invariant to be used with a causal language model whose texts can share a row, got BartForConditionalGeneration",
+    );
+    await expect(open({ device: "cuda" })).rejects.toThrow(
+      "expected invariant to be used on cpu or sim, got true (a GPU's libraries choose their order of sums by the size of a batch)",
+    );
     const experts = { data: workspace.text, cache: workspace.path("cache"), experts: 2 };
     await expect(open({}, experts, called)).rejects.toThrow(
       "expected invariant to be used without experts, of which each computes its tokens together, got h.0.moe",

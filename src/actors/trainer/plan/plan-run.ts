@@ -206,7 +206,12 @@ const EXACT: readonly (ActivationName | undefined)[] = [undefined, "linear", "re
 /** @throws {TroupeError} `OPTION` for a model of which a part may compute a token by others than those before it */
 function checkInvariant(model: Module): void {
   const refuse = (expected: string, got: string) => optionError("invariant", expected, got);
-  if ((model as { readonly packs?: boolean }).packs !== true)
+  const { packs, configJson } = model as {
+    readonly packs?: boolean;
+    readonly configJson?: Readonly<Record<string, unknown>>;
+  };
+  // T5's bias has no invariant kernel.
+  if (packs !== true || configJson?.is_encoder_decoder === true)
     throw refuse("used with a causal language model whose texts can share a row", model.constructor.name);
   if (isPrefixed(model)) throw refuse("used without prefixes, of which generation keeps no pages", "one");
   for (const [name, module] of model.namedModules()) {

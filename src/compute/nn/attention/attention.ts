@@ -2,7 +2,7 @@ import { arange, type DType, gradEnabled, ops, type Tensor } from "../../tensor/
 import { argumentError } from "../argument-error.ts";
 import { isFused } from "../fusion.ts";
 import type { Dropout } from "../layers/dropout.ts";
-import { isQueriedBy, type PackedRow, withinSamples } from "./packed-row.ts";
+import { isQueriedBy, lengthsOf, type PackedRow, withinSamples } from "./packed-row.ts";
 
 // B batch, H query heads, G key/value heads, T queries, S keys, K head width. Query head h reads key/value head
 // ⌊h · G / H⌋.
@@ -23,10 +23,13 @@ export interface AttentionOptions {
   readonly mask?: Tensor | undefined;
   /**
    * Samples packed into one row, which do not see each other. There are all queries of each sample, or one per sample. Not
-   * together with a bias or a mask.
+   * together with a mask.
    */
   readonly packed?: PackedRow | undefined;
-  /** float, added to the scaled scores; broadcasts to [B, H, T, S]. Has a gradient. */
+  /**
+   * float, added to the scaled scores; broadcasts to [B, H, T, S]. Has a gradient. For samples that are packed [1, H, L, L], of which
+   * each has the first rows and columns.
+   */
   readonly bias?: Tensor | undefined;
   /** Factor on the scores. Default: 1/√K. */
   readonly scale?: number;
@@ -53,7 +56,11 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
   if (q.device === "meta" && !gradEnabled()) return dropout?.forward(ops.emptyLike(q)) ?? ops.emptyLike(q);
   if (packed !== undefined) {
     const { packed: _, ...own } = options;
-    return withinSamples(packed, [q, k, v], (...heads) => attention(...heads, own));
+    return withinSamples(packed, [q, k, v], (...heads) => {
+      const [, , numQueries = 0] = heads[0].shape;
+      const ofSample = bias?.narrow(2, 0, numQueries).narrow(3, 0, heads[1].shape[2] ?? 0);
+      return attention(...heads, { ...own, bias: ofSample });
+    });
   }
   const drops = dropout?.active === true;
   const [batch = 0, numHeads = 0, numQueries = 0] = q.shape;
@@ -173,16 +180,25 @@ function checkShapes(
     );
   if (window !== undefined && !(Number.isSafeInteger(window) && window >= 1))
     throw argumentError("attention", "a window of at least 1", `${window}`);
-  const isAlone = mask === undefined && bias === undefined;
-  if (
-    packed !== undefined &&
-    !(isAlone && batch === 1 && numKeys === packed.length && isQueriedBy(packed, numQueries))
-  )
-    throw argumentError(
-      "attention",
-      `samples in a row of ${packed.length} positions over one row of as many, or one query each, without mask and bias`,
-      `[${q.shape}] and [${k.shape}]${isAlone ? "" : " with one of them"}`,
-    );
+  if (packed !== undefined) {
+    const fitsRow = batch === 1 && numKeys === packed.length && isQueriedBy(packed, numQueries);
+    if (!fitsRow || mask !== undefined)
+      throw argumentError(
+        "attention",
+        `samples in a row of ${packed.length} positions over one row of as many, or one query each, without a mask`,
+        `[${q.shape}] and [${k.shape}]${mask === undefined ? "" : " with one"}`,
+      );
+    const longest = Math.max(...lengthsOf(packed));
+    const isLongest =
+      numQueries === packed.length && bias?.shape.join() === [1, numHeads, longest, longest].join();
+    if (bias !== undefined && !isLongest)
+      throw argumentError(
+        "attention",
+        `a bias [1, ${numHeads}, ${longest}, ${longest}] for samples of a row`,
+        `[${bias.shape}]`,
+      );
+    return;
+  }
   if (mask !== undefined && mask.dtype !== "bool")
     throw argumentError("attention", "a mask of bool, true where a key may be seen", mask.dtype);
   const scores = [batch, numHeads, numQueries, numKeys];

@@ -1,6 +1,6 @@
 import { arange, empty, hold, noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
 import { prefixLength, prefixOf } from "../layers/prefix.ts";
-import { isPaged } from "./pages.ts";
+import { isAllRead, isPaged } from "./pages.ts";
 
 // B rows, T positions of a pass, S positions so far, C of them at most, G key/value heads, K head width.
 
@@ -189,11 +189,12 @@ export function withPast(owner: object, keys: Tensor, values: Tensor): [keys: Te
 
 /**
  * Returns tensors that do not change during generation, such as the encoder's output. They are made in the first pass and
- * kept. `make` runs as if there were no past.
+ * kept. `make` runs as if there were no past. Where a pass brings nothing new to read, there are none: `crossAttention` has their
+ * keys and values.
  */
 export function madeOnce(owner: object, make: () => readonly Tensor[]): readonly Tensor[] {
   const decoding = current;
-  if (decoding === undefined) return make();
+  if (decoding === undefined) return isAllRead() ? [] : make();
   current = undefined;
   try {
     return decoding.once(owner, make);

@@ -28,21 +28,42 @@ export interface PlacedToken {
   readonly position: number;
 }
 
+/** Texts that those of a pass read besides themselves, complete: what an encoder has made of their prompts. */
+export interface ReadTexts {
+  /** Where their keys and values lie, of {@link crossAttention}. */
+  readonly pages: Pages;
+  /** The texts that have none yet: the pass makes them, in one row, one after the other. */
+  readonly fresh: readonly PagedText[];
+  /** The one that a text of the pass reads. */
+  of(text: PagedText): PagedText;
+}
+
 /** Slabs of one attention: keys [P, G, K, 8], values [P, G, 8, K]. */
 interface KeptPages {
   readonly keys: Tensor[];
   readonly values: Tensor[];
 }
 
-/** The tokens of a pass as tensors, int64. */
-interface Pass {
+/** The places that the tokens of a pass attend to, as tensors, int64. */
+interface Places {
   readonly pages: Pages;
   /** [texts, 1 + most pages]: what a text shares, then its pages. */
   readonly table: Tensor;
   /** [N] */
   readonly texts: Tensor;
-  /** [N] */
+  /** [N]: the last position that a token sees. */
   readonly positions: Tensor;
+}
+
+/** Places in texts that they read besides their own. */
+interface ReadPlaces extends Places {
+  /** [2, M]: the text and the position of each token whose keys and values the pass makes. */
+  readonly written: Tensor;
+}
+
+interface Pass {
+  readonly own: Places;
+  readonly read: ReadPlaces | undefined;
 }
 
 let current: Pass | undefined;
@@ -53,6 +74,8 @@ let current: Pass | undefined;
  * pages in use, and pages of texts that have ended are used again.
  */
 export class Pages implements Disposable {
+  /** Maximum number of positions of a text. */
+  readonly mostPositions: number;
   readonly #slabPages: number;
   /** Number of texts that have each page. */
   readonly #uses: number[] = [];
@@ -65,6 +88,7 @@ export class Pages implements Disposable {
   constructor(mostTexts: number, mostPositions: number) {
     const mostPages = mostTexts * (1 + Math.ceil(mostPositions / PAGE_POSITIONS));
     this.#slabPages = Math.ceil(mostPages / NUM_SLABS);
+    this.mostPositions = mostPositions;
   }
 
   /** Bytes of all keys and values. */
@@ -113,36 +137,50 @@ export class Pages implements Disposable {
   /**
    * Runs a forward over tokens in one row, [1, N], without gradients and in a tensor scope. Its {@link selfAttention} writes their
    * keys and values to the pages, and each token sees its own text up to its position.
+   * @param read - other texts, for {@link crossAttention}
    */
-  pass<T>(tokens: readonly PlacedToken[], body: () => T): T {
-    const texts = [...new Set(tokens.map(({ text }) => text))];
-    const rows = new Map(texts.map((text, row) => [text, row]));
-    // Rounded up: a block's calls are alike for longer, and so are replayed.
-    const most = Math.max(FEWEST_COLUMNS, ...texts.map(({ pages }) => 1 + pages.length));
-    const columns = 2 ** Math.ceil(Math.log2(most));
+  pass<T>(tokens: readonly PlacedToken[], body: () => T, read?: ReadTexts): T {
     const outer = current;
     return noGrad(() =>
       scope(() => {
-        for (const kept of this.#kept.values()) this.#prepare(kept);
-        this.#copies = [];
-        const table = new BigInt64Array(texts.length * columns);
-        for (const [row, { shared, pages }] of texts.entries())
-          for (const [column, entry] of [shared, ...pages].entries())
-            table[row * columns + column] = BigInt(entry);
-        const integers = (values: readonly number[]) => tensor(values, { dtype: "int64" });
+        const own = this.#places(tokens);
         try {
-          current = {
-            pages: this,
-            table: tensor(table, { shape: [texts.length, columns] }),
-            texts: integers(tokens.map(({ text }) => rows.get(text) as number)),
-            positions: integers(tokens.map(({ position }) => position)),
-          };
+          current = { own, read: read === undefined ? undefined : read.pages.#read(tokens, read) };
           return body();
         } finally {
           current = outer;
         }
       }),
     );
+  }
+
+  /** The places of tokens, in tables of their texts; `others` are in the table too. */
+  #places(tokens: readonly PlacedToken[], others: readonly PagedText[] = []): Places {
+    for (const kept of this.#kept.values()) this.#prepare(kept);
+    this.#copies = [];
+    const texts = [...new Set([...others, ...tokens.map(({ text }) => text)])];
+    const rows = new Map(texts.map((text, row) => [text, row]));
+    // Rounded up: a block's calls are alike for longer, and so are replayed.
+    const most = Math.max(FEWEST_COLUMNS, ...texts.map(({ pages }) => 1 + pages.length));
+    const columns = 2 ** Math.ceil(Math.log2(most));
+    const table = new BigInt64Array(texts.length * columns);
+    for (const [row, { shared, pages }] of texts.entries())
+      for (const [column, entry] of [shared, ...pages].entries())
+        table[row * columns + column] = BigInt(entry);
+    return {
+      pages: this,
+      table: tensor(table, { shape: [texts.length, columns] }),
+      texts: integers(tokens.map(({ text }) => rows.get(text) as number)),
+      positions: integers(tokens.map(({ position }) => position)),
+    };
+  }
+
+  #read(tokens: readonly PlacedToken[], { fresh, of }: ReadTexts): ReadPlaces {
+    const last = tokens.map(({ text }) => of(text)).map((text) => ({ text, position: text.length - 1 }));
+    const rows = fresh.flatMap(({ length }, row) => new Array<number>(length).fill(row));
+    const positions = fresh.flatMap(({ length }) => [...new Array(length).keys()]);
+    const written = tensor([...rows, ...positions], { dtype: "int64", shape: [2, rows.length] });
+    return { ...this.#places(last, fresh), written };
   }
 
   /** The slabs of an attention, with room for all pages. */
@@ -156,6 +194,15 @@ export class Pages implements Disposable {
       kept.values.push(room(PAGE_POSITIONS, width));
     }
     return kept;
+  }
+
+  /** Keys and values of no position, for an attention that has kept some. */
+  noneOf(owner: object): readonly [keys: Tensor, values: Tensor] {
+    const { keys } = this.#kept.get(owner) as KeptPages;
+    const { shape, dtype } = keys[0] as Tensor;
+    const [, numGroups = 0, width = 0] = shape;
+    const none = () => empty([1, numGroups, 0, width], { dtype });
+    return [none(), none()];
   }
 
   /** The slabs of those owners that have some: keys, then values of each. */
@@ -211,9 +258,23 @@ function isFull({ length, shared }: PagedText): boolean {
   return (length - shared) % PAGE_POSITIONS === 0;
 }
 
+function integers(values: readonly number[]): Tensor {
+  return tensor(values, { dtype: "int64" });
+}
+
 /** Whether this forward is a pass of {@link Pages}. */
 export function isPaged(): boolean {
   return current !== undefined;
+}
+
+/** Maximum number of positions of the texts that a pass of {@link Pages} writes; undefined outside of one. */
+export function pagedPositions(): number | undefined {
+  return current?.own.pages.mostPositions;
+}
+
+/** Whether this forward is a pass of {@link Pages} whose tokens read only what is in pages already. */
+export function isAllRead(): boolean {
+  return current?.read?.written.shape[1] === 0;
 }
 
 /** Tensors of a pass of {@link Pages} that attentions read besides their arguments. */
@@ -225,20 +286,46 @@ export interface PagedInputs {
 
 /** @returns what attentions among `owners` read of the present pass; undefined outside of one, and before they have kept anything */
 export function pagedInputs(owners: readonly object[]): PagedInputs | undefined {
-  const lists = current?.pages.slabLists(owners) ?? [];
-  if (current === undefined || lists.length === 0) return undefined;
-  return { tensors: [current.table, current.texts, current.positions], lists };
+  if (current === undefined) return undefined;
+  const { own, read } = current;
+  const lists = [own, read].flatMap((places) => places?.pages.slabLists(owners) ?? []);
+  if (lists.length === 0) return undefined;
+  const tensorsOf = ({ table, texts, positions }: Places) => [table, texts, positions];
+  return { tensors: [...tensorsOf(own), ...(read ? [...tensorsOf(read), read.written] : [])], lists };
 }
 
-/** The attention of a pass of {@link Pages}; undefined outside of one. */
+/**
+ * The attention of a pass of {@link Pages} to the tokens' own texts; undefined outside of one.
+ * @param options.bias - [H, L], of keys 0, 1, … before a token; the last is that of all beyond
+ */
 export function attendInPages(
   owner: object,
   [q, k, v]: readonly [q: Tensor, k: Tensor, v: Tensor],
-  { window = 0, scale = 1 / Math.sqrt(q.shape.at(-1) ?? 1) }: AttentionOptions,
+  { window = 0, scale = 1 / Math.sqrt(q.shape.at(-1) ?? 1), bias }: AttentionOptions,
 ): Tensor | undefined {
   if (current === undefined) return undefined;
   if (q.device === "meta") return ops.emptyLike(q); // another pipeline stage computes it
-  const { keys, values } = current.pages.slabsOf(owner, k);
-  const { table, texts, positions } = current;
-  return ops.troupe.pagedAttention_(q, k, v, keys, values, table, texts, positions, window, scale);
+  const { pages, table, texts, positions } = current.own;
+  const { keys, values } = pages.slabsOf(owner, k);
+  return ops.troupe.pagedAttention_(
+    ...([q, k, v, keys, values, table, texts, positions, undefined, bias, window, scale] as const),
+  );
+}
+
+/** The attention of a pass of {@link Pages} to what its tokens read besides; undefined outside of one. */
+export function crossInPages(
+  owner: object,
+  q: Tensor,
+  makeKeys: () => readonly [keys: Tensor, values: Tensor],
+  { scale = 1 / Math.sqrt(q.shape.at(-1) ?? 1) }: AttentionOptions,
+): Tensor | undefined {
+  const read = current?.read;
+  if (read === undefined) return undefined;
+  if (q.device === "meta") return ops.emptyLike(q);
+  const { pages, table, texts, positions, written } = read;
+  const [k, v] = isAllRead() ? pages.noneOf(owner) : makeKeys();
+  const { keys, values } = pages.slabsOf(owner, k);
+  return ops.troupe.pagedAttention_(
+    ...([q, k, v, keys, values, table, texts, positions, written, undefined, 0, scale] as const),
+  );
 }

@@ -1,6 +1,7 @@
 import { arange, type Tensor, tensor } from "../../tensor/index.ts";
 import { Embedding } from "../layers/embedding.ts";
 import { type Initializer, normal } from "../module/initializer.ts";
+import { pagedPositions } from "./pages.ts";
 
 /** Larger distances than this, which no model has, are not all put into a table. */
 const MAX_TABLE = 1 << 15;
@@ -44,6 +45,22 @@ export class RelativePositionBias extends Embedding {
     const buckets = tensor(table, { dtype: "int64" }).indexSelect(0, distances.clamp(-most, most).add(most));
     const rows = buckets.unfold(0, numKeys, 1).flip([0]); // [T, S], by s − t
     return this.forward(rows).permute([2, 0, 1]).unsqueeze(0);
+  }
+
+  /**
+   * Computes the bias of the T positions from `first` on and of all before, for `selfAttention`.
+   * @returns [1, H, T, first + T]; where texts are written in pages [H, L], by how far a key lies before the query, of which the
+   *   last is that of all beyond
+   */
+  causal(numQueries: number, first: number): Tensor {
+    const mostPositions = pagedPositions();
+    if (mostPositions === undefined) return this.between(numQueries, first + numQueries, first);
+    const numDistances = Math.min(this.buckets.maxDistance, mostPositions - 1) + 1;
+    const buckets = Array.from({ length: numDistances }, (_, distance) =>
+      relativeBucket(-distance, this.buckets),
+    );
+    const rows = this.forward(tensor(buckets, { dtype: "int64" }));
+    return rows.transpose(0, 1).to("float32").contiguous();
   }
 }
 

@@ -19,6 +19,7 @@ export class StageEnd {
  * result of the last block.
  */
 export class StagePass {
+  readonly #calls: readonly number[];
   readonly #range: BlockRange;
   /** Number of block calls in the model, if the part after all of them is a stage of its own. */
   readonly #end: number | undefined;
@@ -27,10 +28,21 @@ export class StagePass {
   /** The tensor in place of each placeholder. */
   readonly #standIns = new Map<Tensor, Tensor>();
   #sent: readonly Tensor[] = [];
+  /** Number of calls so far, those that the forward leaves out included. */
   #numCalls = 0;
+  #hasBegun = false;
 
-  /** @param end - the number of calls in the model, if a stage has only the part after them */
-  constructor(range: BlockRange, arrived: readonly Tensor[], end: number | undefined) {
+  /**
+   * @param calls - blocks in the order in which forward calls them. It may leave out calls, as of an encoder that has read all
+   * @param end - the number of calls, if a stage has only the part after them
+   */
+  constructor(
+    calls: readonly number[],
+    range: BlockRange,
+    arrived: readonly Tensor[],
+    end: number | undefined,
+  ) {
+    this.#calls = calls;
     this.#range = range;
     this.#end = end;
     this.#arrived = arrived;
@@ -42,16 +54,19 @@ export class StagePass {
   }
 
   /**
-   * Counts a call of a block.
+   * Counts a call of a block, by its position in the model.
    * @returns whether it is computed here, and its arguments
    * @throws {StageEnd} where the pass ends; {TroupeError} `PIPELINE_BOUNDARY` if a tensor of another stage is not among those
    * that the stage sends
    */
-  enter(args: readonly unknown[]): { readonly here: boolean; readonly args: unknown[] } {
-    const position = this.#numCalls++;
+  enter(block: number, args: readonly unknown[]): { readonly here: boolean; readonly args: unknown[] } {
+    const next = this.#calls.indexOf(block, this.#numCalls);
+    const position = next < 0 ? this.#numCalls : next;
+    this.#numCalls = position + 1;
     const { begin, end } = this.#range;
     if (position < begin) return { here: false, args: [...args] };
-    if (position === begin && begin > 0) this.#match(args);
+    if (!this.#hasBegun && begin > 0) this.#match(args);
+    this.#hasBegun = true;
     const own = mapTensors(args, (tensor) => this.#standIn(tensor, position)) as unknown[];
     if (position < end) return { here: true, args: own };
     this.#send(own);

@@ -87,7 +87,7 @@ export class WrappedBlocks {
     const range = ranges[chunk] as BlockRange;
     const { calls, virtualStageOf, numStages, numChunks } = stages;
     const hasOwnEnd = calls.length > 0 && virtualStageOf.at(-1) !== numStages * numChunks - 1;
-    const pass = new StagePass(range, received, hasOwnEnd ? calls.length : undefined);
+    const pass = new StagePass(calls, range, received, hasOwnEnd ? calls.length : undefined);
     presentRecording()?.begin(range.begin > 0);
     this.#randomness?.restart();
     this.#pass = numStages * numChunks > 1 ? pass : undefined;
@@ -123,7 +123,7 @@ export class WrappedBlocks {
         this.#gathers.parameters.refuseViews(this.#unit(unit), result);
         return result;
       });
-      const entered = this.#pass?.enter(inputs) ?? { here: true, args: inputs };
+      const entered = this.#pass?.enter(unit - 1, inputs) ?? { here: true, args: inputs };
       const recording = presentRecording();
       if (!entered.here) {
         // A block of this stage's other chunks is skipped like those of other stages.

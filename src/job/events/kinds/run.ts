@@ -86,7 +86,10 @@ export interface RunRestored {
   readonly durationMs: number;
 }
 
-/** A signal asks a run to end early: it finishes the granted steps and saves, if it saves at all. */
+/**
+ * A signal asks a run to end early: it finishes the granted steps and saves, if it saves at all. While a launch's script has no model open,
+ * a signal to another host is reported at once, and again by the next model, which ends.
+ */
 export interface RunInterrupted {
   readonly kind: "run.interrupted";
   /** Such as `SIGTERM`. */

@@ -1,8 +1,8 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { decoderInput, type Seq2SeqBatch } from "../shift-right.ts";
+import { decoderInput, type Seq2SeqBatch, sourceOf } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
-import { checkTokenIds } from "../token-ids.ts";
+import { checkTokenIds, placesIn } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
 import { type BartConfig, bartConfig, bartConfigJson, bartNaming } from "./config.ts";
 import { BartDecoder, BartEncoder, wordsOf } from "./stacks.ts";
@@ -23,19 +23,22 @@ class BartModel extends nn.Module {
     this.#config = config;
   }
 
-  override forward({ inputIds, attentionMask, decoderAttentionMask }: Seq2SeqBatch, written: Tensor): Tensor {
-    const mask = attentionMask && nn.paddingMask(attentionMask); // [B, 1, 1, S]
+  override forward(batch: Seq2SeqBatch, written: Tensor): Tensor {
+    const { inputIds, decoderAttentionMask, decoderPositionIds: positionIds } = batch;
+    const source = sourceOf("BartModel", batch);
+    const places = placesIn("BartModel", written, { positionIds });
     const own = decoderAttentionMask && nn.paddingMask(decoderAttentionMask); // [B, 1, 1, T]
-    const [source] = nn.madeOnce(this, () => [
-      this.encoder.forward(this.#words(this.encoder, inputIds), mask),
-    ]); // [B, S, D]
-    const words = this.#words(this.decoder, written);
-    return this.decoder.forward(words, source as Tensor, { own, source: mask }); // [B, T, D]
+    const [states = null] = nn.madeOnce(this, () => {
+      const words = this.#words(this.encoder, inputIds, source.length);
+      return [this.encoder.forward(words, source)]; // [B, S, D]
+    });
+    const words = this.#words(this.decoder, written, places.length);
+    return this.decoder.forward(words, places.positions, states, { own, source: source.seen }); // [B, T, D]
   }
 
-  #words({ embed_tokens: own }: BartEncoder | BartDecoder, ids: Tensor): Tensor {
+  #words({ embed_tokens: own }: BartEncoder | BartDecoder, ids: Tensor, length: number): Tensor {
     const { vocab_size, max_position_embeddings, scale_embedding, d_model } = this.#config;
-    checkTokenIds("BartModel", ids, vocab_size, max_position_embeddings);
+    checkTokenIds("BartModel", ids, vocab_size, max_position_embeddings, length);
     const words = (own ?? this.shared).forward(ids);
     return scale_embedding ? words.mul(Math.sqrt(d_model)) : words;
   }
@@ -48,6 +51,7 @@ class BartModel extends nn.Module {
  * @see Roller et al. 2020, https://arxiv.org/abs/2004.13637
  */
 export class BartForConditionalGeneration extends nn.Module implements TaskModel {
+  readonly packs: boolean = true;
   readonly config: BartConfig;
   /** Added to the logits; not trained. */
   readonly final_logits_bias: nn.Parameter;
@@ -64,6 +68,10 @@ export class BartForConditionalGeneration extends nn.Module implements TaskModel
     this.model = new BartModel(this.config);
     this.lm_head = new nn.VocabularyHead(d_model, vocab_size, nn.normal(0, init_std));
     if (tie_word_embeddings) this.lm_head.weight = this.model.shared.weight;
+  }
+
+  get maxPositions(): number {
+    return this.config.max_position_embeddings;
   }
 
   get stateNaming(): StateNaming {

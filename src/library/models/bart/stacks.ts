@@ -1,6 +1,7 @@
 import * as nn from "../../../compute/nn/index.ts";
-import { arange, type Tensor } from "../../../compute/tensor/index.ts";
+import type { Tensor } from "../../../compute/tensor/index.ts";
 import { ProjectedAttention } from "../projected-attention.ts";
+import type { PlacedIds } from "../token-ids.ts";
 import type { BartConfig } from "./config.ts";
 
 // B rows, T positions of the decoder, S of the encoder, D width.
@@ -67,7 +68,7 @@ class BartEncoderLayer extends BartLayer {
     });
   }
 
-  override forward(x: Tensor, mask?: Tensor): Tensor {
+  override forward(x: Tensor, mask?: Tensor | nn.PackedRow): Tensor {
     const attended = this.half(x, this.self_attn_layer_norm, (own) => this.self_attn.forward(own, { mask }));
     return this.layerdrop.forward(this.feed(attended), x); // [B, S, D]
   }
@@ -98,8 +99,8 @@ class BartDecoderLayer extends BartLayer {
     this.encoder_attn_layer_norm = new nn.LayerNorm(width);
   }
 
-  /** @param source - [B, S, D], the encoder's states */
-  override forward(x: Tensor, source: Tensor, masks: BartMasks): Tensor {
+  /** @param source - [B, S, D], the encoder's states; null where their keys and values are kept */
+  override forward(x: Tensor, source: Tensor | null, masks: BartMasks): Tensor {
     const attended = this.half(x, this.self_attn_layer_norm, (own) =>
       this.self_attn.forward(own, { causal: true, mask: masks.own }),
     ); // [B, T, D]
@@ -141,10 +142,9 @@ abstract class BartStack<Layer extends nn.Module> extends nn.Module {
     this.end = new nn.Identity();
   }
 
-  protected begin(words: Tensor): Tensor {
-    const first = this.#firstPosition + nn.numPast();
-    const positions = arange(words.shape[1] ?? 0, { dtype: "int64" }).add(first); // [T]
-    const placed = words.add(this.embed_positions.forward(positions));
+  /** @param positions - [1, T] of tokens of several texts. Default: those of this pass */
+  protected begin(words: Tensor, positions = nn.positionsHere(words.shape[1] ?? 0)): Tensor {
+    const placed = words.add(this.embed_positions.forward(positions.add(this.#firstPosition)));
     return this.dropout.forward(this.layernorm_embedding?.forward(placed) ?? placed);
   }
 
@@ -163,8 +163,8 @@ export class BartEncoder extends BartStack<BartEncoderLayer> {
   }
 
   /** @param words - [B, S, D] @returns [B, S, D] */
-  override forward(words: Tensor, mask?: Tensor): Tensor {
-    let hidden = this.begin(words);
+  override forward(words: Tensor, { mask, positions }: Pick<PlacedIds, "mask" | "positions">): Tensor {
+    let hidden = this.begin(words, positions);
     for (const layer of this.layers) hidden = layer.forward(hidden, mask);
     return this.finish(hidden);
   }
@@ -179,9 +179,18 @@ export class BartDecoder extends BartStack<BartDecoderLayer> {
     );
   }
 
-  /** @param words - [B, T, D] @param source - [B, S, D] @returns [B, T, D] */
-  override forward(words: Tensor, source: Tensor, masks: BartMasks): Tensor {
-    let hidden = this.begin(words);
+  /**
+   * @param words - [B, T, D] @param positions - [1, T] of tokens of several texts
+   * @param source - [B, S, D]; null where its keys and values are kept
+   * @returns [B, T, D]
+   */
+  override forward(
+    words: Tensor,
+    positions: Tensor | undefined,
+    source: Tensor | null,
+    masks: BartMasks,
+  ): Tensor {
+    let hidden = this.begin(words, positions);
     for (const layer of this.layers) hidden = layer.forward(hidden, source, masks);
     return this.finish(hidden);
   }

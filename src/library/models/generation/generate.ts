@@ -2,16 +2,13 @@ import { evaluating, isPrefixed } from "../../../compute/nn/index.ts";
 import { scope } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { LanguageModel } from "../language-model.ts";
-import type { NamedState } from "../weights.ts";
 import { searchBeams } from "./beams.ts";
 import { type AdjustText, chooseTokens, penalise, SampleStream } from "./drawing.ts";
 import { Ending } from "./ending.ts";
+import { configJsonOf, type GenerativeModel, type Seq2SeqModel, startTokenOf } from "./generative-model.ts";
 import { Generator, type WrittenSample } from "./generator.ts";
 import { type GenerateOptions, type Settled, settle } from "./options.ts";
-import { Continuation, PagedContinuation, Reply, type Seq2SeqModel, type Writer } from "./writer.ts";
-
-/** A model that generates text: a continuation, or an encoder-decoder's reply. */
-export type GenerativeModel = LanguageModel | Seq2SeqModel;
+import { Continuation, PagedContinuation, Reply, type Writer } from "./writer.ts";
 
 /** A text that a model has written. */
 export interface GeneratedText {
@@ -67,15 +64,14 @@ export function generateTexts(
   prompts: readonly (string | readonly number[])[],
   options: GenerateOptions,
 ): GeneratedText[] {
-  const fields = fieldsOf(model);
-  const settled = settle(prompts, options, fields);
+  const start = startTokenOf(model);
+  const settled = settle(prompts, options, configJsonOf(model));
   const { samples, numBeams, maxNewTokens, stopTexts, tokenizer } = settled;
   if (stopTexts.length > 0 && tokenizer === undefined) throw lacksTokenizer("stopTexts");
   const ending = new Ending(settled);
   const encoded = prompts.map((prompt) => tokensOf(prompt, settled));
-  const start = [Number(fields.decoder_start_token_id)];
   const done = (row: number, tokens: readonly number[], logProbs: readonly number[]): GeneratedText => {
-    const begun = fields.is_encoder_decoder ? start : (encoded[Math.floor(row / samples)] ?? []);
+    const begun = start !== undefined ? [start] : (encoded[Math.floor(row / samples)] ?? []);
     const text = ending.textOf(tokens);
     return { sequence: [...begun, ...tokens], tokens, logProbs, ...(text !== undefined && { text }) };
   };
@@ -83,9 +79,9 @@ export function generateTexts(
     return Array.from({ length: samples * prompts.length }, (_, row) => done(row, [], []));
   return evaluating(model, () => {
     const adjust = adjusting(settled);
-    const isPaged = !fields.is_encoder_decoder && canPage(model as LanguageModel);
+    const isPaged = canPage(model);
     if (numBeams === 1 && isPaged) {
-      using generator = new Generator(model as LanguageModel, encoded, { options: settled, ending, adjust });
+      using generator = new Generator(model, encoded, { options: settled, ending, adjust });
       const texts: WrittenSample[] = [];
       while (!generator.isDone) texts.push(...scope(() => generator.step()));
       return texts
@@ -93,9 +89,11 @@ export function generateTexts(
         .map(({ tokens, logProbs }, row) => done(row, tokens, logProbs));
     }
     const rows = encoded.flatMap((prompt) => Array.from({ length: samples * numBeams }, () => prompt));
-    using writer: Writer = fields.is_encoder_decoder
-      ? new Reply(model as Seq2SeqModel, rows, settled)
-      : new (isPaged ? PagedContinuation : Continuation)(model as LanguageModel, rows, settled);
+    using writer: Writer = isPaged
+      ? new PagedContinuation(model, rows, settled)
+      : start !== undefined
+        ? new Reply(model as Seq2SeqModel, rows, settled)
+        : new Continuation(model as LanguageModel, rows, settled);
     if (numBeams === 1)
       return writeRows(writer, settled, ending, adjust).map(([tokens, logProbs], row) =>
         done(row, tokens, logProbs),
@@ -104,10 +102,6 @@ export function generateTexts(
     const texts = searchBeams(writer, settled, adjust);
     return texts.map((text, row) => done(row, writtenIn(text.slice(numBegun(row)), settled), []));
   });
-}
-
-function fieldsOf(model: GenerativeModel): Readonly<Record<string, unknown>> {
-  return "configJson" in model ? (model as NamedState).configJson : {};
 }
 
 function tokensOf(prompt: string | readonly number[], { tokenizer }: Settled): readonly number[] {
@@ -122,7 +116,7 @@ function lacksTokenizer(what: string): TroupeError {
 }
 
 /** Whether texts of any lengths can be written in pages. */
-function canPage(model: LanguageModel): boolean {
+function canPage(model: GenerativeModel): boolean {
   const { dtype } = [...model.parameters()][0] ?? {};
   return model.packs === true && dtype !== "float64" && !isPrefixed(model);
 }

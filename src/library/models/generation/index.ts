@@ -1,4 +1,5 @@
-export { type GeneratedText, type GenerativeModel, generate, generateTexts } from "./generate.ts";
+export { type GeneratedText, generate, generateTexts } from "./generate.ts";
+export type { GenerativeModel, Seq2SeqModel } from "./generative-model.ts";
 export {
   checkGenerateOptions,
   type GenerateOptions,
@@ -6,4 +7,3 @@ export {
   type TextCodec,
   type WrittenToken,
 } from "./options.ts";
-export type { Seq2SeqModel } from "./writer.ts";

@@ -1,16 +1,8 @@
-import { Decoding, type Module, type PagedText, Pages } from "../../../compute/nn/index.ts";
+import { Decoding, type PagedText } from "../../../compute/nn/index.ts";
 import { hold, noGrad, scope, type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import type { LanguageModel, Logits } from "../language-model.ts";
-import type { NamedState } from "../weights.ts";
-
-/** An encoder-decoder that generates text: T5, BART. */
-export interface Seq2SeqModel extends Module, NamedState {
-  forward(batch: {
-    readonly inputIds: Tensor;
-    readonly attentionMask?: Tensor | undefined;
-    readonly decoderInputIds?: Tensor | undefined;
-  }): Readonly<Record<string, Tensor>>;
-}
+import { type GenerativeModel, type Seq2SeqModel, startTokenOf } from "./generative-model.ts";
+import { PagedTexts } from "./paged-texts.ts";
 
 /** A batch of texts in generation, which computes each position once. */
 export interface Writer extends Disposable {
@@ -126,41 +118,45 @@ export class Continuation implements Writer {
 }
 
 /**
- * Continues prompts whose keys and values lie in pages: without padding, and rows that continue one text share its pages. Beyond the
- * model's context the last positions are computed again for each token.
+ * Continues prompts whose keys and values lie in pages, or replies to them: without padding, and rows that continue one text share its
+ * pages. Beyond the model's context the last positions are computed again for each token.
  */
 export class PagedContinuation implements Writer {
   readonly begun: readonly (readonly number[])[];
-  readonly #model: LanguageModel;
-  readonly #pages: Pages;
+  readonly #texts: PagedTexts;
   /** The text of each row; rows that begin with one prompt share one until their first token. */
   #kept: PagedText[];
 
   constructor(
-    model: LanguageModel,
+    model: GenerativeModel,
     prompts: readonly (readonly number[])[],
     { maxNewTokens }: { readonly maxNewTokens: number },
   ) {
-    this.begun = prompts;
-    this.#model = model;
-    const longest = Math.max(...prompts.map((prompt) => prompt.length)) + maxNewTokens;
-    this.#pages = new Pages(prompts.length, Math.min(longest, model.maxPositions));
-    const opened = new Map(prompts.map((prompt) => [prompt, this.#pages.open()]));
+    const start = startTokenOf(model);
+    this.begun = start === undefined ? prompts : prompts.map(() => [start]);
+    this.#texts = new PagedTexts(model, prompts, { mostTexts: prompts.length, maxNewTokens });
+    const open = (prompt: readonly number[]) => {
+      if (start === undefined) return this.#texts.open();
+      const source = this.#texts.read(prompt);
+      const text = this.#texts.open(source);
+      this.#texts.leave(source);
+      return text;
+    };
+    const opened = new Map([...new Set(prompts)].map((prompt) => [prompt, open(prompt)]));
     this.#kept = prompts.map((prompt) => opened.get(prompt) as PagedText);
   }
 
   next(texts: readonly (readonly number[])[]): Tensor {
-    const { maxPositions } = this.#model;
+    const { maxPositions } = this.#texts;
     const firsts = texts.map((text) => Math.max(0, text.length - maxPositions));
     for (const [row, kept] of this.#kept.entries()) {
       if ((firsts[row] ?? 0) === 0 || kept.length < maxPositions) continue;
-      this.#pages.release(kept);
-      this.#kept[row] = this.#pages.open();
+      this.#kept[row] = this.#texts.restart(kept);
     }
     const rows = new Map(this.#kept.map((kept, row) => [kept, row]));
     const placed = [...rows].flatMap(([text, row]) => {
       const [begin, own] = [text.length, (texts[row] ?? []).slice(firsts[row])];
-      this.#pages.grow(text, own.length - begin);
+      this.#texts.grow(text, own.length - begin);
       return own.slice(begin).map((id, index) => ({
         text,
         position: begin + index,
@@ -171,18 +167,12 @@ export class PagedContinuation implements Writer {
     const tokens = [...placed.filter(({ isLast }) => !isLast), ...placed.filter(({ isLast }) => isLast)];
     const order = [...rows.keys()];
     const places = this.#kept.map((kept) => order.indexOf(kept));
-    const integers = (values: readonly number[]) => tensor(values, { dtype: "int64" });
-    const logits = this.#pages.pass(tokens, () => {
-      const [ids, positionIds] = [tokens.map(({ id }) => id), tokens.map(({ position }) => position)].map(
-        (row) => integers(row).unsqueeze(0),
-      ) as [Tensor, Tensor];
-      const made = this.#model.forward(ids, { positionIds, logitsToKeep: order.length }).logits;
-      return made.select(0, 0).to("float32").indexSelect(0, integers(places));
-    });
+    const made = this.#texts.pass(tokens, order.length);
+    const logits = made.indexSelect(0, tensor(places, { dtype: "int64" }));
     // From here on each row writes a text of its own.
     const first = new Set<PagedText>();
     this.#kept = this.#kept.map((kept) => {
-      if (first.has(kept)) return this.#pages.share(kept, kept.length);
+      if (first.has(kept)) return this.#texts.share(kept, kept.length);
       first.add(kept);
       return kept;
     });
@@ -193,17 +183,17 @@ export class PagedContinuation implements Writer {
     const before = this.#kept;
     this.#kept = rows.map((row) => {
       const kept = before[row] as PagedText;
-      return this.#pages.share(kept, kept.length);
+      return this.#texts.share(kept, kept.length);
     });
-    for (const kept of before) this.#pages.release(kept);
+    for (const kept of before) this.#texts.release(kept);
   }
 
   [Symbol.dispose](): void {
-    this.#pages[Symbol.dispose]();
+    this.#texts[Symbol.dispose]();
   }
 }
 
-/** Generates a text for each input, which is encoded once, padded on the right. */
+/** Generates a text for each input without pages: it is encoded once, padded on the right. */
 export class Reply implements Writer {
   readonly begun: readonly (readonly number[])[];
   readonly #model: Seq2SeqModel;

@@ -1,6 +1,5 @@
 import * as nn from "../../../compute/nn/index.ts";
 import type { Tensor } from "../../../compute/tensor/index.ts";
-import { keysOf } from "../projected-attention.ts";
 import { feedForwardOf, type T5Config } from "./config.ts";
 
 // B batch, T queries, S keys, D width, H heads, K head width, I inner width. H, I and, in a layer's halves, T and S come from the
@@ -8,8 +7,8 @@ import { feedForwardOf, type T5Config } from "./config.ts";
 
 /** Mask and bias of an attention. */
 export interface T5Seen {
-  /** bool [B, 1, 1, S], false at padding; undefined without padding. */
-  readonly mask?: Tensor | undefined;
+  /** bool [B, 1, 1, S], false at padding; or the packed texts. Undefined without padding. */
+  readonly mask?: Tensor | nn.PackedRow | undefined;
   /** [1, H, T, S], added to the scores. */
   readonly bias?: Tensor | undefined;
   readonly causal?: boolean;
@@ -49,14 +48,19 @@ class T5Attention extends nn.Module {
 
   /**
    * @param x - [B, T, D]
-   * @param read - [B, S, D], source of keys and values: x itself in self-attention
+   * @param read - [B, S, D], source of keys and values: x itself in self-attention; null where they are kept
    */
-  override forward(x: Tensor, read: Tensor, seen: T5Seen): Tensor {
+  override forward(x: Tensor, read: Tensor | null, { mask, bias, causal = false }: T5Seen): Tensor {
     const heads = (features: Tensor) => nn.splitHeads(features, this.headWidth);
     const q = heads(this.q.forward(x));
-    const keys = () => [heads(this.k.forward(read)), heads(this.v.forward(read))] as [Tensor, Tensor];
-    const [k, v] = keysOf(this, keys, { causal: seen.causal === true, isOwn: read === x }); // [B, H, S, K]
-    const mixed = nn.attention(q, k, v, { ...seen, scale: 1, dropout: this.dropout }); // [B, H, T, K]
+    const makeKeys = () =>
+      [this.k, this.v].map((map) => heads(map.forward(read as Tensor))) as [keys: Tensor, values: Tensor];
+    const options = { ...nn.seenBy(mask), scale: 1, dropout: this.dropout };
+    const attend = () =>
+      causal
+        ? nn.selfAttention(this, q, ...makeKeys(), { ...options, bias })
+        : nn.attention(q, ...makeKeys(), { ...options, bias });
+    const mixed = read === x ? attend() : nn.crossAttention(this, q, makeKeys, options); // [B, H, T, K]
     return this.o.forward(nn.joinHeads(mixed)); // [B, T, D]
   }
 }
@@ -93,8 +97,8 @@ class T5LayerCrossAttention extends nn.Module {
     this.dropout = new nn.Dropout(config.dropout_rate);
   }
 
-  /** @param states - [B, S, D], of the encoder @param mask - bool [B, 1, 1, S] */
-  override forward(x: Tensor, states: Tensor, mask: Tensor | undefined): Tensor {
+  /** @param states - [B, S, D], of the encoder; null where their keys are kept @param mask - bool [B, 1, 1, S] */
+  override forward(x: Tensor, states: Tensor | null, mask: Tensor | undefined): Tensor {
     const attended = this.EncDecAttention.forward(this.layer_norm.forward(x), states, { mask }); // [B, T, D]
     return x.add(this.dropout.forward(attended));
   }
@@ -167,7 +171,7 @@ class T5LayerFF extends nn.Module {
 export interface T5Stream {
   /** [B, T, D]. */
   readonly x: Tensor;
-  /** [1, H, T, T], computed by the stack's first layer; undefined before it. */
+  /** The bias of self-attention, computed by the stack's first layer; undefined before it. */
   readonly bias: Tensor | undefined;
 }
 
@@ -185,11 +189,15 @@ export class T5EncoderBlock extends nn.Module {
   }
 
   /**
-   * @param length - S; a rank's x may have only a share of it
-   * @param mask - bool [B, 1, 1, S]
+   * @param length - S, or that of the longest packed text; a rank's x may have only a share of it
+   * @param mask - bool [B, 1, 1, S], or the packed texts
    */
-  override forward({ x, bias: given }: T5Stream, length: number, mask: Tensor | undefined): T5Stream {
-    const bias = given ?? biasOf(this.#attention.SelfAttention, length);
+  override forward(
+    { x, bias: given }: T5Stream,
+    length: number,
+    mask: Tensor | nn.PackedRow | undefined,
+  ): T5Stream {
+    const bias = given ?? this.#attention.SelfAttention.relative_attention_bias?.between(length, length);
     return { x: this.#feedForward.forward(this.#attention.forward(x, { mask, bias })), bias };
   }
 }
@@ -217,30 +225,22 @@ export class T5DecoderBlock extends nn.Module {
   /**
    * @param places - T, of which a rank's x may have only a share, and the position of the first
    * @param masks.own - bool [B, 1, 1, T], combined with the causal mask
-   * @param states - [B, S, D], the encoder's
+   * @param states - [B, S, D], the encoder's; null where their keys and values are kept
    * @param masks.states - bool [B, 1, 1, S]
    */
   override forward(
     { x, bias: given }: T5Stream,
     { length, first }: { readonly length: number; readonly first: number },
-    states: Tensor,
+    states: Tensor | null,
     masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
   ): T5Stream {
-    const bias = given ?? biasOf(this.#attention.SelfAttention, length, first);
+    const bias = given ?? this.#attention.SelfAttention.relative_attention_bias?.causal(length, first);
     const attended = this.#attention.forward(x, { mask: masks.own, bias, causal: true });
     return {
       x: this.#feedForward.forward(this.#crossAttention.forward(attended, states, masks.states)),
       bias,
     };
   }
-}
-
-function biasOf(
-  { relative_attention_bias: bias }: T5Attention,
-  length: number,
-  first = 0,
-): Tensor | undefined {
-  return bias?.between(length, first + length, first);
 }
 
 /** A map of a feed-forward half, without a bias. */

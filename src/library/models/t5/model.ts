@@ -1,6 +1,6 @@
 import * as nn from "../../../compute/nn/index.ts";
-import type { Tensor } from "../../../compute/tensor/index.ts";
-import { decoderInput, type Seq2SeqBatch } from "../shift-right.ts";
+import { Tensor } from "../../../compute/tensor/index.ts";
+import { decoderInput, type Seq2SeqBatch, sourceOf } from "../shift-right.ts";
 import type { ModelOutputs, TaskModel } from "../task-model.ts";
 import { checkTokenIds, targetsOf } from "../token-ids.ts";
 import type { NamedState, StateNaming } from "../weights.ts";
@@ -44,10 +44,12 @@ class T5Encoder extends T5Stack<T5EncoderBlock> {
     );
   }
 
-  /** @param embedded - [B, S, D] @param mask - bool [B, 1, 1, S] @returns [B, S, D] */
-  override forward(embedded: Tensor, mask: Tensor | undefined): Tensor {
+  /** @param embedded - [B, S, D] @param mask - bool [B, 1, 1, S], or the packed texts @returns [B, S, D] */
+  override forward(embedded: Tensor, mask: Tensor | nn.PackedRow | undefined): Tensor {
     let stream = this.begin(embedded);
-    for (const block of this.block) stream = block.forward(stream, embedded.shape[1] ?? 0, mask);
+    const isMask = mask === undefined || mask instanceof Tensor;
+    const length = isMask ? (embedded.shape[1] ?? 0) : Math.max(...nn.lengthsOf(mask));
+    for (const block of this.block) stream = block.forward(stream, length, mask);
     return this.end(stream);
   }
 }
@@ -63,13 +65,13 @@ class T5Decoder extends T5Stack<T5DecoderBlock> {
 
   /**
    * @param embedded - [B, T, D]
-   * @param states - [B, S, D], the encoder's
+   * @param states - [B, S, D], the encoder's; null where their keys and values are kept
    * @param masks - bool [B, 1, 1, T] and [B, 1, 1, S]
    * @returns [B, T, D]
    */
   override forward(
     embedded: Tensor,
-    states: Tensor,
+    states: Tensor | null,
     masks: { readonly own: Tensor | undefined; readonly states: Tensor | undefined },
   ): Tensor {
     let stream = this.begin(embedded);
@@ -84,6 +86,9 @@ class T5Decoder extends T5Stack<T5DecoderBlock> {
  * @see Raffel et al. 2020, https://arxiv.org/abs/1910.10683
  */
 export class T5ForConditionalGeneration extends nn.Module implements TaskModel {
+  /** Positions are relative: texts may have any length. */
+  readonly maxPositions: number = Number.POSITIVE_INFINITY;
+  readonly packs: boolean = true;
   readonly config: T5Config;
   readonly shared: nn.Embedding;
   readonly encoder: T5Encoder;
@@ -121,20 +126,20 @@ export class T5ForConditionalGeneration extends nn.Module implements TaskModel {
    * @throws {TroupeError} `MODEL_INPUT`
    */
   override forward(batch: Seq2SeqBatch): ModelOutputs {
-    const { inputIds, attentionMask, decoderAttentionMask, labels } = batch;
-    const { pad_token_id: padding, decoder_start_token_id: start } = this.config;
+    const { inputIds, decoderAttentionMask, labels } = batch;
+    const { pad_token_id: padding, decoder_start_token_id: start, vocab_size } = this.config;
     const hint = "pass the decoder's first tokens";
     const decoderIds = decoderInput("T5", batch, { start, padding: padding ?? 0, hint });
-    for (const ids of [inputIds, decoderIds])
-      checkTokenIds("T5", ids, this.config.vocab_size, Number.POSITIVE_INFINITY);
+    checkTokenIds("T5", decoderIds, vocab_size, this.maxPositions);
     const targets = labels && targetsOf("T5", decoderIds, { targets: labels });
-    const mask = attentionMask && nn.paddingMask(attentionMask); // [B, 1, 1, S]
+    const source = sourceOf("T5", batch);
     const own = decoderAttentionMask && nn.paddingMask(decoderAttentionMask); // [B, 1, 1, T]
-    const [states] = nn.madeOnce(this, () => [this.encoder.forward(this.shared.forward(inputIds), mask)]); // [B, S, D]
-    const hidden = this.decoder.forward(this.shared.forward(decoderIds), states as Tensor, {
-      own,
-      states: mask,
-    }); // [B, T, D]
+    const [states = null] = nn.madeOnce(this, () => {
+      checkTokenIds("T5", inputIds, vocab_size, this.maxPositions);
+      return [this.encoder.forward(this.shared.forward(inputIds), source.mask)]; // [B, S, D]
+    });
+    const masks = { own, states: source.seen };
+    const hidden = this.decoder.forward(this.shared.forward(decoderIds), states, masks); // [B, T, D]
     const { scale_decoder_outputs, d_model } = this.config;
     const scaled = scale_decoder_outputs ? hidden.mul(1 / Math.sqrt(d_model)) : hidden;
     if (targets) return { loss: this.lm_head.forward(scaled, { targets }) };
