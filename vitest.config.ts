@@ -80,12 +80,26 @@ const slow = [
 ];
 
 /**
- * Rooms whose tests compute on a thread of their own and ask nothing of the process: many files in one, which loads libtorch
- * and the product once.
+ * Rooms whose tests compute on a thread of their own or read files, and ask nothing of the process: many files in one, which
+ * loads libtorch and the product once.
  */
-const together = ["nn", "parallel", "kernels", "models", "optim", "data", "convert", "golden"].map(
-  (room) => `test/${room}/**/*.test.ts`,
-);
+const together = [
+  "test/*.test.ts",
+  ...["nn", "parallel", "kernels", "models", "optim", "data", "convert", "golden"],
+  ...[
+    "anomalies",
+    "deltas",
+    "engine",
+    "inspect",
+    "job",
+    "metrics",
+    "objectives",
+    "offload",
+    "options",
+    "shard",
+    "state",
+  ],
+].map((room) => (room.includes("*") ? room : `test/${room}/**/*.test.ts`));
 
 function alone(mode: string) {
   if (mode === "slow") return { include: slow };
