@@ -25,8 +25,8 @@ const ofActors = [
   "actors/checkpointer",
   "actors/slice-writer",
 ];
-/** Modules that the other threads load, and the one that a user's module imports. */
-const ofJobs = ["entries/index", "actors/feeder", "actors/rank"];
+/** Modules that the other threads load, and those that a user's module imports. */
+const ofJobs = ["entries/index", "entries/actors", "actors/feeder", "actors/rank"];
 /** A module's own address where it is read, not where a text speaks of it. */
 const ownUrl = /(?<=[(,=]\s*)import\.meta\.url/g;
 /** The ending of the module of a thread or a process, named by where it stands. */
@@ -72,6 +72,11 @@ export async function joinModules({ sources, folder, url, named, packages, sourc
           processes = reached(paths(ofProcesses), importsOf);
           common = reached(paths(ofActors), importsOf);
           jobs = reached(paths(ofJobs), importsOf);
+          // Entries that only name what is there already: a job imports them beside the first.
+          const entries = files
+            .filter((file) => file.startsWith("entries/"))
+            .map((file) => join(sources, file));
+          for (const id of entries) if (importsOf(id).every((each) => jobs.has(each))) jobs.add(id);
         },
       },
       {
@@ -80,6 +85,9 @@ export async function joinModules({ sources, folder, url, named, packages, sourc
           const renamed = code.replaceAll(ending, named).replaceAll(ownUrl, () => url(id, programs.test(id)));
           // Lines stay where they were.
           return renamed === code ? null : { code: renamed, map: null };
+        },
+        generateBundle(_, files) {
+          for (const file of Object.values(files)) if (file.type === "chunk") file.code = inAscii(file.code);
         },
       },
     ],
@@ -105,6 +113,20 @@ export async function joinModules({ sources, folder, url, named, packages, sourc
       ],
     },
   });
+}
+
+/**
+ * Writes characters beyond ASCII as escapes: V8 keeps a source that has one with two bytes a character, and each thread takes
+ * twice as long to read it.
+ * @param {string} code
+ */
+function inAscii(code) {
+  const raw = /String\.raw`[^`]*[\u0080-\uffff][^`]*`/.exec(code);
+  if (raw !== null) throw new Error(`[join] expected String.raw of ASCII alone, got ${raw[0]}`);
+  return code.replaceAll(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /**
