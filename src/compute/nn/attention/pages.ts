@@ -301,15 +301,11 @@ export function pagedInputs(owners: readonly object[]): PagedInputs | undefined 
 export function attendInPages(
   owner: object,
   [q, k, v]: readonly [q: Tensor, k: Tensor, v: Tensor],
-  { window = 0, scale = 1 / Math.sqrt(q.shape.at(-1) ?? 1), bias }: AttentionOptions,
+  options: AttentionOptions,
 ): Tensor | undefined {
   if (current === undefined) return undefined;
   if (q.device === "meta") return ops.emptyLike(q); // another pipeline stage computes it
-  const { pages, table, texts, positions } = current.own;
-  const { keys, values } = pages.slabsOf(owner, k);
-  return ops.troupe.pagedAttention_(
-    ...([q, k, v, keys, values, table, texts, positions, undefined, bias, window, scale] as const),
-  );
+  return attendTo(current.own, owner, [q, k, v], options);
 }
 
 /** The attention of a pass of {@link Pages} to what its tokens read besides; undefined outside of one. */
@@ -317,15 +313,24 @@ export function crossInPages(
   owner: object,
   q: Tensor,
   makeKeys: () => readonly [keys: Tensor, values: Tensor],
-  { scale = 1 / Math.sqrt(q.shape.at(-1) ?? 1) }: AttentionOptions,
+  { scale }: AttentionOptions,
 ): Tensor | undefined {
   const read = current?.read;
   if (read === undefined) return undefined;
   if (q.device === "meta") return ops.emptyLike(q);
-  const { pages, table, texts, positions, written } = read;
-  const [k, v] = isAllRead() ? pages.noneOf(owner) : makeKeys();
+  const [k, v] = isAllRead() ? read.pages.noneOf(owner) : makeKeys();
+  return attendTo(read, owner, [q, k, v], { scale }, read.written);
+}
+
+/** @param written - [2, M], the text and the position of each of `k` and `v`. Default: those of the queries */
+function attendTo(
+  { pages, table, texts, positions }: Places,
+  owner: object,
+  [q, k, v]: readonly [q: Tensor, k: Tensor, v: Tensor],
+  { bias, window = 0, scale = 1 / Math.sqrt(q.shape.at(-1) ?? 1) }: AttentionOptions,
+  written?: Tensor,
+): Tensor {
   const { keys, values } = pages.slabsOf(owner, k);
-  return ops.troupe.pagedAttention_(
-    ...([q, k, v, keys, values, table, texts, positions, written, undefined, 0, scale] as const),
-  );
+  const from = [table, texts, positions, written, bias] as const;
+  return ops.troupe.pagedAttention_(q, k, v, keys, values, ...from, window, scale);
 }
