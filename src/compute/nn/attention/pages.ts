@@ -313,13 +313,13 @@ export function crossInPages(
   owner: object,
   q: Tensor,
   makeKeys: () => readonly [keys: Tensor, values: Tensor],
-  { scale }: AttentionOptions,
+  options: AttentionOptions,
 ): Tensor | undefined {
   const read = current?.read;
   if (read === undefined) return undefined;
   if (q.device === "meta") return ops.emptyLike(q);
   const [k, v] = isAllRead() ? read.pages.noneOf(owner) : makeKeys();
-  return attendTo(read, owner, [q, k, v], { scale }, read.written);
+  return attendTo(read, owner, [q, k, v], options, read.written);
 }
 
 /** @param written - [2, M], the text and the position of each of `k` and `v`. Default: those of the queries */
