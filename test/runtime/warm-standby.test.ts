@@ -62,8 +62,11 @@ describe.each(["thread", "process"] as const)("a warm standby of an actor with p
 });
 
 describe("processes of a group that starts again together", () => {
-  test("go on with threads of their own, but for that in which an actor has failed", async () => {
-    const { supervisor, restarts, loaders, whereAll } = await superviseGroup();
+  test.each([
+    ["that loaded modules in advance", { standbyModules: [] }],
+    ["that load theirs now", {}],
+  ])("go on with new threads %s, but for that in which an actor has failed", async (_, place) => {
+    const { supervisor, restarts, loaders, whereAll } = await superviseGroup(place);
     const lives = [await whereAll()];
     for (const failing of [1, 0, 0]) {
       supervisor.ref<LearnerProtocol>(`learner-${failing}`).tell("fail", null);
@@ -75,13 +78,13 @@ describe("processes of a group that starts again together", () => {
       );
       expect(existsSync(`/proc/${pidOf(before[failing])}`)).toBe(false);
     }
-    // Each has a thread of its own, which has loaded its module before it was needed: nothing was loaded twice.
+    // Each has a thread of its own, and no other has loaded the module.
     expect(new Set(lives.flat()).size).toBe(12);
     expect(loaders().toSorted()).toEqual(lives.flat().toSorted());
   });
 
   test("are replaced where one was killed, and where each incarnation is to have a new one", async () => {
-    const { restarts, whereAll } = await superviseGroup({ freshProcess: true });
+    const { restarts, whereAll } = await superviseGroup({ standbyModules: [], freshProcess: true });
     const before = await whereAll();
     process.kill(pidOf(before[0]), "SIGKILL");
     await restarts(3);
@@ -91,7 +94,10 @@ describe("processes of a group that starts again together", () => {
   });
 
   test("give way to standbys that are ready, and end with them when the group is given up", async () => {
-    const { supervisor, restarts, loaders, whereAll } = await superviseGroup({}, { restarts: 1 });
+    const { supervisor, restarts, loaders, whereAll } = await superviseGroup(
+      { standbyModules: [] },
+      { restarts: 1 },
+    );
     const before = await whereAll();
     while (supervisor.prepareStandby());
     await until(() => loaders().length === 6);
@@ -108,7 +114,7 @@ describe("processes of a group that starts again together", () => {
 
 /** Three actors that start again together, each in a process of its own, and those that have loaded their module. */
 async function superviseGroup(
-  place: Pick<ChildSpec, "freshProcess"> = {},
+  place: Pick<ChildSpec, "standbyModules" | "freshProcess">,
   options: Pick<SupervisorOptions, "restarts"> = {},
 ) {
   const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
@@ -120,7 +126,7 @@ async function superviseGroup(
   const supervisor = await system.supervise({
     name: "group",
     strategy: "one_for_all",
-    children: [names.map((name) => ({ name, module, placement: "process", standbyModules: [], ...place }))],
+    children: [names.map((name) => ({ name, module, placement: "process", ...place }))],
     onEscalate: () => {},
     ...options,
   });

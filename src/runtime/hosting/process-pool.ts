@@ -184,16 +184,17 @@ export class ProcessPool {
   }
 
   /**
-   * Keeps the process of this name for the next incarnations of its actors, which are about to end, and prepares a thread in it.
+   * Keeps the process of this name for the next incarnations of its actors, which are about to end.
+   * @param warmup - of a thread that one of them is about to get
    * @returns false if another takes its place: a standby that is ready, or a new one, because it is ending or on another host than wanted
    */
-  keep(name: string, warmup: Warmup): boolean {
+  keep(name: string, warmup: Warmup | undefined): boolean {
     const host = this.#byName.get(name);
     const isOutdone = this.#opened === undefined || this.#standbys.get(name)?.isReady === true;
     if (host === undefined || isOutdone || !host.isReady || host.place !== this.#placeOf(name, this.#use()))
       return false;
     host.isKept = true;
-    host.prepareStandby(warmup);
+    if (warmup !== undefined) host.prepareStandby(warmup);
     return true;
   }
 

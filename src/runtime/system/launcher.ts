@@ -142,14 +142,15 @@ export class Launcher {
   }
 
   /**
-   * Prepares the next incarnation of an actor that is about to end: a standby, or a thread in its present process, which then outlives
-   * the actor.
+   * Prepares the next incarnation of an actor that is about to end: its present process outlives it, or there is a standby; both
+   * with a thread if it has `standbyModules`.
    * @param keepsProcess - whether that process can be trusted
    */
   prepareNext(place: SpawnPlace, part: Part, keepsProcess: boolean): void {
     const process = processOf(place);
-    if (process !== undefined && place.standbyModules !== undefined && !part.refusesStarts) {
-      if (keepsProcess && this.processes.keep(process, this.#warmupOf(place, place.standbyModules))) return;
+    if (process !== undefined && !part.refusesStarts) {
+      const warmup = place.standbyModules && this.#warmupOf(place, place.standbyModules);
+      if (keepsProcess && this.processes.keep(process, warmup)) return;
       this.processes.letGo(process);
     }
     this.prepareStandby(place, part);
