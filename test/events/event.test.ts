@@ -52,6 +52,14 @@ test("a run's start says how many parameters are trained, where some are frozen"
   expect(describeEvent(stamped("run.started"))?.text).toContain(": 804k parameters, 2 ranks");
 });
 
+test("a signal says by when the run has saved, or that none is open", () => {
+  expect(describeEvent(stamped("run.interrupted"))?.text).toContain(
+    "saving after the steps under way, within 1:00",
+  );
+  const between = stamped("run.interrupted", { graceMs: undefined });
+  expect(describeEvent(between)?.text).toBe("SIGTERM: the next run or model ends, none is open");
+});
+
 test("an error becomes plain data, its causes with it, whatever was thrown", () => {
   const first = Object.assign(new Error("no space"), { code: "ENOSPC" });
   const error = new Error("cannot save", { cause: first });

@@ -99,8 +99,7 @@ export class Runtime implements AsyncDisposable {
           for (const running of this.#running.values()) running.hear(signal);
           if (this.#running.size > 0) return;
           this.#unheard ??= signal;
-          const graceMs = settings.supervision.graceSeconds * 1000;
-          this.#hub.emit({ kind: "run.interrupted", signal, graceMs });
+          this.#hub.emit({ kind: "run.interrupted", signal, graceMs: undefined });
         },
       });
     void this.#watchScript(launched?.script);

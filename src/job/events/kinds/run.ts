@@ -94,8 +94,8 @@ export interface RunInterrupted {
   readonly kind: "run.interrupted";
   /** Such as `SIGTERM`. */
   readonly signal: string;
-  /** The most time that this may take, in milliseconds. */
-  readonly graceMs: number;
+  /** The most time that this may take, in milliseconds; undefined while no run or model is open. */
+  readonly graceMs: number | undefined;
 }
 
 /**

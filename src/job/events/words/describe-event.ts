@@ -98,6 +98,8 @@ export function describeEvent(event: TroupeEvent, depth: ErrorDepth = {}): Descr
     case "run.delayed":
       return plain(`has waited for ${formatDuration(event.waitedMs)} for ${event.what}`);
     case "run.interrupted":
+      if (event.graceMs === undefined)
+        return bad(`${event.signal}: the next run or model ends, none is open`);
       return bad(
         `${event.signal}: saving after the steps under way, within ${formatDuration(event.graceMs)} (a second signal ends at once)`,
       );
