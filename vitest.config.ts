@@ -87,7 +87,7 @@ const slow = [
 const together = [
   "*",
   "{nn,parallel,kernels,models,optim,data,convert,golden}/**/*",
-  "{anomalies,deltas,engine,inspect,job,metrics,objectives,offload,options,shard,state}/**/*",
+  "{anomalies,deltas,engine,inspect,job,metrics,objectives,options}/**/*",
   // The others of these rooms measure their process, change it or start a run.
   "acceptance/{registers,bmtrain/{blocks,parameters}}",
   "dashboard/{follow-file,history-table,run-view}",
@@ -95,7 +95,7 @@ const together = [
   "planner/{bmtrain-table,estimate,gpu-peaks,rank-program,rapidformer,simulate,state-memory}",
   "service/{bounds,slice}",
   "tasks/splits",
-  "tensor/{autograd,buckets,create,errors,generated,map-file,operators,packed-ref,paged,placeholder,ref,scratch-file}",
+  "tensor/{autograd,buckets,create,errors,generated,map-file,operators,placeholder,scratch-file}",
   "tensor/{show-tensor,statistics}",
 ].map((files) => `test/${files}.test.ts`);
 

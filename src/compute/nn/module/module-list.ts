@@ -37,8 +37,7 @@ export abstract class Items<Item> extends Module implements Iterable<Item> {
  * put the repeated layers of a network into one.
  */
 export class ModuleList<M extends Module> extends Items<M> {
-  /** Number of calls of its items in one forward. Default: once each. */
-  readonly numCalls: number;
+  readonly #numCalls: number;
 
   /**
    * @param options.numCalls - calls of items in one forward, if some are called several times
@@ -54,12 +53,17 @@ export class ModuleList<M extends Module> extends Items<M> {
         got: `${describeValue(modules[other])} as item ${other}`,
       });
     super(modules);
-    this.numCalls = options.numCalls ?? this.length;
+    this.#numCalls = options.numCalls ?? this.length;
   }
 
   /** Makes a list of `count` modules. @param make - called with each one's index */
   static of<M extends Module>(count: number, make: (index: number) => M): ModuleList<M> {
     return new ModuleList(Array.from({ length: count }, (_, index) => make(index)));
+  }
+
+  /** Number of calls of its items in one forward. Default: once each. */
+  get numCalls(): number {
+    return this.#numCalls;
   }
 
   /** Always throws, because a list has no computation of its own. @throws `MODULE_LAYOUT` */
