@@ -22,7 +22,8 @@ async function train(name: string): Promise<number[]> {
   runtime.on("step.finished", ({ step, lossNats }) => {
     losses[step - 1] = lossNats;
   });
-  const data = join(root, "README.md");
+  // A text that stays: each sentence of the README moves the losses.
+  const data = join(root, "LICENSE");
   await runtime.run(new URL(`../../examples/hello/${name}.ts`, import.meta.url), { data });
   return losses;
 }
@@ -37,7 +38,7 @@ describe("examples/hello/loop.ts", () => {
     const losses = await train("loop");
     expect(losses).toHaveLength(60);
     expect(losses[0]).toBeGreaterThan(5);
-    expect(losses.at(-1)).toBeLessThan(3.5);
+    expect(losses.at(-1)).toBeLessThan(3.3);
     expect(losses).toEqual(await train("job"));
   });
 });
