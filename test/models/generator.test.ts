@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dematerialize, evaluating, type Module, materialize } from "../../src/compute/nn/index.ts";
 import { liveTensors, noGrad, scope, tensor } from "../../src/compute/tensor/index.ts";
-import { Ending } from "../../src/library/models/generation/ending.ts";
-import { Generator } from "../../src/library/models/generation/generator.ts";
-import { settle } from "../../src/library/models/generation/options.ts";
 import { Continuation, PagedContinuation } from "../../src/library/models/generation/writer.ts";
 import {
   type GenerateOptions,
@@ -13,6 +10,7 @@ import {
   type LanguageModel,
   LlamaForCausalLM,
 } from "../../src/library/models/index.ts";
+import { mostInUse, ragged } from "./pages-in-use.ts";
 
 const vocabSize = 64;
 const bytes = {
@@ -184,23 +182,8 @@ describe.each([
   test.each([32, 80])(
     "keeps keys and values in little more memory than texts of %i tokens need",
     (length) => {
-      const many = Array.from({ length: 24 }, (__, row) =>
-        Array.from({ length: 9 + ((row * 37) % 71) }, (___, place) => (place * 5 + row) % vocabSize),
-      );
-      const settled = settle(many, { maxNewTokens: length, samples: 4, stopTokens: [] }, {});
-      using generator = new Generator(model, many, {
-        options: settled,
-        ending: new Ending(settled),
-        adjust: undefined,
-      });
-      let [bytesMost, positionsMost, numEnded] = [0, 0, 0];
-      evaluating(model, () => {
-        while (!generator.isDone) {
-          numEnded += scope(() => generator.step()).length;
-          bytesMost = Math.max(bytesMost, generator.used.bytes);
-          positionsMost = Math.max(positionsMost, generator.used.numPositions);
-        }
-      });
+      const many = ragged(vocabSize);
+      const { bytes: bytesMost, numPositions: positionsMost, numEnded } = mostInUse(model, many, length);
       expect(numEnded).toBe(96);
       const headWidths = model instanceof LlamaForCausalLM ? 24 : 48;
       const bytesOfPosition = 2 * 2 * headWidths * 4; // layers, keys and values, float32

@@ -1,9 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { dematerialize, evaluating, materialize, Pages } from "../../src/compute/nn/index.ts";
 import { liveTensors, noGrad, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
-import { Ending } from "../../src/library/models/generation/ending.ts";
-import { Generator } from "../../src/library/models/generation/generator.ts";
-import { settle } from "../../src/library/models/generation/options.ts";
 import { PagedContinuation, Reply } from "../../src/library/models/generation/writer.ts";
 import {
   BartForConditionalGeneration,
@@ -11,6 +8,7 @@ import {
   generateTexts,
   T5ForConditionalGeneration,
 } from "../../src/library/models/index.ts";
+import { mostInUse, ragged } from "./pages-in-use.ts";
 
 const vocabSize = 64;
 const t5 = {
@@ -158,20 +156,8 @@ describe.each(Object.keys(families))("replies of %s", (name) => {
   });
 
   test.each([32, 80])("of %i tokens take little more memory than their keys and values need", (length) => {
-    const many = Array.from({ length: 24 }, (_, row) =>
-      Array.from({ length: 9 + ((row * 37) % 71) }, (__, place) => (place * 5 + row) % vocabSize),
-    );
-    const settled = settle(many, { maxNewTokens: length, samples: 4, stopTokens: [] }, {});
-    const ending = new Ending(settled);
-    using generator = new Generator(model, many, { options: settled, ending, adjust: undefined });
-    let [bytesMost, positionsMost, numEnded] = [0, 0, 0];
-    evaluating(model, () => {
-      while (!generator.isDone) {
-        numEnded += scope(() => generator.step()).length;
-        bytesMost = Math.max(bytesMost, generator.used.bytes);
-        positionsMost = Math.max(positionsMost, generator.used.numPositions);
-      }
-    });
+    const many = ragged(vocabSize);
+    const { bytes: bytesMost, numPositions: positionsMost, numEnded } = mostInUse(model, many, length);
     expect(numEnded).toBe(96);
     const [numLayers, width] = name === "T5" ? [3, 36] : [2, name.startsWith("T5") ? 36 : 48];
     const bytesOfPosition = 2 * numLayers * width * 4; // keys and values, float32

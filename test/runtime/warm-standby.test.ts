@@ -112,16 +112,24 @@ describe("processes of a group that starts again together", () => {
   });
 });
 
+/** A system, the module of its actors, and where those live that have loaded it, in that order. */
+function startLearners() {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, "loaded");
+  return {
+    ...startSystem({ preload: new URL("./actors/preload.ts", import.meta.url) }),
+    module: new URL(`${actorModule("learner").href}?${path}`),
+    loaders: () => readFileSync(path, "utf8").trim().split("\n"),
+  };
+}
+
 /** Three actors that start again together, each in a process of its own, and those that have loaded their module. */
 async function superviseGroup(
   place: Pick<ChildSpec, "standbyModules" | "freshProcess">,
   options: Pick<SupervisorOptions, "restarts"> = {},
 ) {
-  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, "loaded");
-  const { system, log } = startSystem({ preload: new URL("./actors/preload.ts", import.meta.url) });
-  const module = new URL(`${actorModule("learner").href}?${path}`);
+  const { system, log, module, loaders } = startLearners();
   const names = ["learner-0", "learner-1", "learner-2"];
   const supervisor = await system.supervise({
     name: "group",
@@ -135,7 +143,7 @@ async function superviseGroup(
     supervisor,
     /** Resolves once so many actors have been restarted. */
     restarts: (count: number) => log.until(() => log.ofKind("actor.restarted").length >= count),
-    loaders: () => readFileSync(path, "utf8").trim().split("\n"),
+    loaders,
     whereAll: () => Promise.all(refs.map((ref) => ref.ask("where", null, { deadlineMs }))),
   };
 }
@@ -147,9 +155,6 @@ async function superviseLearner(
   placement: "thread" | "process",
   options: Pick<SupervisorOptions, "warmStandby"> = {},
 ) {
-  const folder = mkdtempSync(join(tmpdir(), "troupe-test-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, "loaded");
   const workers = new Set<Worker>();
   const enter = (worker: Worker) => {
     workers.add(worker);
@@ -157,21 +162,18 @@ async function superviseLearner(
   };
   process.on("worker", enter);
   onTestFinished(() => void process.off("worker", enter));
-  const { system, log } = startSystem({ preload: new URL("./actors/preload.ts", import.meta.url) });
-  const module = new URL(`${actorModule("learner").href}?${path}`);
+  const { system, log, module, loaders } = startLearners();
   const supervisor = await system.supervise({
     name: "group",
     strategy: "one_for_one",
     children: [{ name: "learner", module, placement, standbyModules: [] }],
     ...options,
   });
-  const loaders = () => readFileSync(path, "utf8").trim().split("\n");
   const pids = () => loaders().map((line) => Number(line.split(" ")[0]));
   return {
     system,
     supervisor,
     log,
-    /** Actors that have loaded their modules, in that order. */
     loaders,
     /** How many of the threads and processes there are. */
     running: () =>

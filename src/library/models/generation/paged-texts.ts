@@ -140,9 +140,11 @@ export class PagedTexts implements Disposable {
       const model = this.#model as LanguageModel;
       return model.forward(ids, { positionIds, logitsToKeep: count }).logits.select(0, 0).to("float32");
     }
-    const ends = fresh.map((_, index) =>
-      fresh.slice(0, index + 1).reduce((sum, { tokens: { length } }) => sum + length, 0),
-    );
+    let end = 0;
+    const ends = fresh.map(({ tokens: { length } }) => {
+      end += length;
+      return end;
+    });
     const { logits } = (this.#model as Seq2SeqModel).forward({
       inputIds: row(fresh.flatMap(({ tokens: own }) => own)),
       segments: fresh.length === 0 ? undefined : tensor([0, ...ends], { dtype: "int64" }),
