@@ -25,6 +25,7 @@ constexpr int64_t kQueryRows = 64;
 constexpr int64_t kMaxKeys = 1024;
 constexpr int64_t kMaxWidth = 128;
 constexpr int kDotLanes = 32;
+constexpr int32_t kSoftmaxLanes = 32;  // divides the columns
 
 TROUPE_INLINE int64_t round_up(int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
@@ -54,18 +55,20 @@ struct RoundRows {
 struct TileSoftmaxBackward {
   static TROUPE_INLINE void run(const float* __restrict scores, const float* __restrict dprobabilities, Narrow* __restrict probabilities,
                                 Narrow* __restrict dscores, int64_t visible, int64_t columns, float logsumexp, float dot, float scale) {
-    const int64_t walked = std::min(columns, round_up(visible, kDotLanes));
-    for (int64_t i = walked; i < columns; i++) {
-      store(probabilities, i, 0.0f);
-      store(dscores, i, 0.0f);
+    int64_t first = 0;
+    // Lanes of a known number: a loop that ends where the visible scores do would leave some to be computed one by one.
+    for (; first < visible; first += kSoftmaxLanes) {
+      const auto seen_lanes = static_cast<int32_t>(std::min<int64_t>(kSoftmaxLanes, visible - first));
+      for (int32_t lane = 0; lane < kSoftmaxLanes; lane++) {
+        const int64_t i = first + lane;
+        const float seen = exp_f32(scores[i] * scale - logsumexp);
+        const float gradient = seen * (dprobabilities[i] - dot) * scale;
+        store(probabilities, i, lane < seen_lanes ? seen : 0.0f);
+        store(dscores, i, lane < seen_lanes ? gradient : 0.0f);
+      }
     }
-    for (int64_t i = 0; i < walked; i++) {
-      const float seen = exp_f32(scores[i] * scale - logsumexp);
-      const float probability = i < visible ? seen : 0.0f;
-      const float gradient = seen * (dprobabilities[i] - dot) * scale;
-      store(probabilities, i, probability);
-      store(dscores, i, i < visible ? gradient : 0.0f);
-    }
+    std::fill(probabilities + first, probabilities + columns, Narrow(0.0f));
+    std::fill(dscores + first, dscores + columns, Narrow(0.0f));
   }
 };
 

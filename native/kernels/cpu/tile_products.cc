@@ -172,11 +172,10 @@ class TileProduct {
 
   // Asks for a share of what `pair` will read next: its lines lie apart, so the processor does not foresee them.
   void foresee(int64_t k, int64_t count, int64_t panel, int64_t share, int64_t num_shares) const {
-    constexpr int64_t kLine = 32;
     const int64_t outer = b_.transposed ? columns_at(panel) : count, inner = b_.transposed ? count : columns_at(panel);
     const Narrow* const from = b_.at(k, panel * kTileColumns);
     for (int64_t i = share * outer / num_shares; i < (share + 1) * outer / num_shares; i++) {
-      for (int64_t j = 0; j < inner; j += kLine) __builtin_prefetch(from + i * b_.stride + j, 0, 2);
+      foresee_row(from + i * b_.stride, inner);
     }
   }
 
@@ -186,6 +185,24 @@ class TileProduct {
       __builtin_prefetch(a_.at(row, k), 0, 2);
       __builtin_prefetch(a_.at(std::min(rows_, row + kTileRows) - 1, k), 0, 2);
     }
+  }
+
+  // Where a tile's results go, and what they are made with.
+  void foresee_ends(int64_t row, int64_t panel) const {
+    for (int64_t i = row; i < std::min(rows_, row + kTileRows); i++) {
+      const int64_t at = i * columns_ + panel * kTileColumns;
+      if (added_ != nullptr) foresee_row(added_ + at, columns_at(panel));
+      else foresee_row(out_ + at, columns_at(panel));
+      for (const at::Tensor* const other : {&epilogue_.product, &epilogue_.activated, &epilogue_.residual}) {
+        if (other->defined()) foresee_row(other->const_data_ptr<Narrow>() + at, columns_at(panel));
+      }
+    }
+  }
+
+  template <class T>
+  static void foresee_row(const T* from, int64_t numel) {
+    constexpr int64_t kLine = 64 / sizeof(T);
+    for (int64_t i = 0; i < numel; i += kLine) __builtin_prefetch(from + i, 0, 2);
   }
 
   static void multiply(int64_t rows, int64_t inner, const Narrow* a, int64_t stride, const uint32_t* pairs, float* tile, bool add) {
@@ -263,6 +280,7 @@ class TileProduct {
     for (int64_t row = begin; row < end_row; row += kTileRows) {
       float* const tile = tiles + (even > count ? row - begin : 0) * kTileColumns;
       const int64_t rows = std::min(kTileRows, rows_ - row);
+      if (is_last) foresee_ends(row, panel);
       multiply(rows, count, a_.at(row, k), a_.stride, pairs, tile, k > 0);
       if (foresees) foresee(next.k, std::min(count, even - next.k), next.panel, (row - begin) / kTileRows, num_tiles);
       if (!is_last) continue;
@@ -304,6 +322,7 @@ class TileProduct {
         run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, rows, own);
         for (int64_t panel = 0; panel < num_panels(); panel++) {
           if (row + kTileRows < rows_) foresee_rows(row + kTileRows, panel);
+          foresee_ends(row, panel);
           for (int64_t k = 0; k < even; k += kMaxInner) {
             multiply(rows, std::min(kMaxInner, even - k), reinterpret_cast<const Narrow*>(own) + k, even,
                      pairs + panel * panel_words + k / 2 * kTileColumns, tile, k > 0);
