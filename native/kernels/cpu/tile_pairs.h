@@ -65,18 +65,27 @@ struct PairColumns {
     for (int64_t k = 0; k < inner; k += 2 * kWords) {
       const int64_t count = std::min(2 * kWords, inner - k);
       for (int64_t first = 0; first < width; first += kWords) {
-        Words square[kWords];
-        for (int64_t i = 0; i < kWords; i++) {
-          const uint16_t* const row = from + (first + i) * stride + k;
-          square[i] = Words{};
-          if (first + i >= columns) continue;
-          if (count == 2 * kWords) std::memcpy(&square[i], row, sizeof(Words));
-          else std::memcpy(&square[i], row, static_cast<size_t>(count) * sizeof(uint16_t));
-        }
-        swap_blocks<8>(square);
-        for (int64_t i = 0; i < (count + 1) / 2; i++) std::memcpy(to + (k / 2 + i) * width + first, &square[i], sizeof(Words));
+        const uint16_t* const corner = from + first * stride + k;
+        uint32_t* const place = to + k / 2 * width + first;
+        if (count == 2 * kWords && first + kWords <= columns) turn<true>(corner, stride, count, kWords, width, place);
+        else turn<false>(corner, stride, count, std::clamp<int64_t>(columns - first, 0, kWords), width, place);
       }
     }
+  }
+
+ private:
+  // A square that is full stays in registers: its sizes are known.
+  template <bool full>
+  static TROUPE_INLINE void turn(const uint16_t* from, int64_t stride, int64_t count, int64_t columns, int64_t width,
+                                 uint32_t* __restrict to) {
+    const int64_t bytes = full ? sizeof(Words) : count * static_cast<int64_t>(sizeof(uint16_t));
+    Words square[kWords];
+    for (int64_t i = 0; i < kWords; i++) {
+      square[i] = Words{};
+      if (full || i < columns) std::memcpy(&square[i], from + i * stride, static_cast<size_t>(bytes));
+    }
+    swap_blocks<8>(square);
+    for (int64_t i = 0; i < (full ? kWords : (count + 1) / 2); i++) std::memcpy(to + i * width, &square[i], sizeof(Words));
   }
 };
 
@@ -87,21 +96,29 @@ struct LayRows {
     for (int64_t row = 0; row < rows; row += kWords) {
       const int64_t here = std::min(kWords, rows - row);
       for (int64_t k = 0; k < inner; k += 2 * kWords) {
-        Words square[kWords];
-        for (int64_t i = 0; i < kWords; i++) {
-          const int64_t at = k + 2 * i;
-          const uint16_t* const first = from + at * stride + row;
-          square[i] = Words{};
-          if (at >= inner) continue;
-          const uint16_t* const second = at + 1 < inner ? first + stride : nullptr;
-          if (here == kWords && second) set_pairs(square[i], first, second, kWords);
-          else set_pairs(square[i], first, second, here);
-        }
-        swap_blocks<8>(square);
-        const auto bytes = static_cast<size_t>(std::min(2 * kWords, even - k)) * sizeof(uint16_t);
-        for (int64_t i = 0; i < here; i++) std::memcpy(to + (row + i) * even + k, &square[i], bytes);
+        const int64_t count = std::min(2 * kWords, inner - k);
+        const uint16_t* const corner = from + k * stride + row;
+        uint16_t* const place = to + row * even + k;
+        if (here == kWords && count == 2 * kWords) turn<true>(corner, stride, count, here, even, place);
+        else turn<false>(corner, stride, count, here, even, place);
       }
     }
+  }
+
+ private:
+  template <bool full>
+  static TROUPE_INLINE void turn(const uint16_t* from, int64_t stride, int64_t count, int64_t rows, int64_t even,
+                                 uint16_t* __restrict to) {
+    Words square[kWords];
+    for (int64_t i = 0; i < kWords; i++) {
+      const uint16_t* const first = from + 2 * i * stride;
+      square[i] = Words{};
+      if (full) set_pairs(square[i], first, first + stride, kWords);
+      else if (2 * i < count) set_pairs(square[i], first, 2 * i + 1 < count ? first + stride : nullptr, rows);
+    }
+    swap_blocks<8>(square);
+    const auto bytes = full ? sizeof(Words) : static_cast<size_t>(count + count % 2) * sizeof(uint16_t);
+    for (int64_t i = 0; i < (full ? kWords : rows); i++) std::memcpy(to + i * even, &square[i], bytes);
   }
 };
 
