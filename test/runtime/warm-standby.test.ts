@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
@@ -110,6 +110,23 @@ describe("processes of a group that starts again together", () => {
     await until(() => pids.every((pid) => !existsSync(`/proc/${pid}`)));
     expect(loaders()).toHaveLength(6);
   });
+
+  test("end standbys that still load and are not needed, and get others later", async () => {
+    const { supervisor, restarts, loaders, whereAll } = await superviseGroup({ standbyModules: [] });
+    const before = (await whereAll()).map(pidOf);
+    while (supervisor.prepareStandby());
+    await until(() => childPids().length === 6);
+    const standbys = childPids().slice(3);
+    // The standbys of the first two take for ever.
+    for (const pid of standbys.slice(0, 2)) process.kill(pid, "SIGSTOP");
+    process.kill(before[2] as number, "SIGKILL");
+    await restarts(3);
+    const after = [before[0], before[1], standbys[2]];
+    expect((await whereAll()).map(pidOf)).toEqual(after);
+    await until(() => childPids().length === 3);
+    expect(loaders()).toHaveLength(6);
+    expect(supervisor.prepareStandby()).toBe(true);
+  });
 });
 
 /** A system, the module of its actors, and where those live that have loaded it, in that order. */
@@ -149,6 +166,24 @@ async function superviseGroup(
 }
 
 const pidOf = (where: string | undefined) => Number(where?.split(" ")[0]);
+
+/** The processes for actors that this one has, in the order in which they were started. */
+function childPids(): readonly number[] {
+  const children = readdirSync("/proc/self/task").flatMap((task) =>
+    readFileSync(`/proc/self/task/${task}/children`, "utf8").trim().split(" "),
+  );
+  const isOfActors = (pid: string) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("process-entry");
+    } catch {
+      return false; // it has ended meanwhile
+    }
+  };
+  return children
+    .filter(isOfActors)
+    .map(Number)
+    .toSorted((a, b) => a - b);
+}
 
 /** One actor that may have a warm standby, and what is known of the threads and processes that are there for it. */
 async function superviseLearner(

@@ -184,7 +184,7 @@ export class ProcessPool {
   }
 
   /**
-   * Keeps the process of this name for the next incarnations of its actors, which are about to end.
+   * Keeps the process of this name for the next incarnations of its actors, which are about to end. A standby that still loads is ended.
    * @param warmup - of a thread that one of them is about to get
    * @returns false if another takes its place: a standby that is ready, or a new one, because it is ending or on another host than wanted
    */
@@ -194,6 +194,9 @@ export class ProcessPool {
     if (host === undefined || isOutdone || !host.isReady || host.place !== this.#placeOf(name, this.#use()))
       return false;
     host.isKept = true;
+    // It would take processors from the restart, which does not need it.
+    void this.#standbys.get(name)?.leave();
+    this.#standbys.delete(name);
     if (warmup !== undefined) host.prepareStandby(warmup);
     return true;
   }
