@@ -6,9 +6,11 @@ import {
   describeProgram,
   dropProgram,
   endForward,
+  full,
   grad,
   improveProgram,
   onDevice,
+  ops,
   playBackward,
   playForward,
   recordBackward,
@@ -16,6 +18,7 @@ import {
   type Tensor,
   tensor,
 } from "../../src/compute/tensor/index.ts";
+import { numbers } from "../tensor/numbers.ts";
 import { exact, expectNear, expectSame, normal, roundingError } from "./inputs.ts";
 
 type Body = (...inputs: Tensor[]) => Tensor;
@@ -246,7 +249,46 @@ describe.each(["cpu", "sim:0"] as const)("chains of bfloat16 that a user writes,
 const inFloat64 = (body: Body, inputs: readonly Tensor[], upstream: Tensor) =>
   single(body, inputs.map(exact), upstream.to("float64"));
 
+/** Elementary functions, which are joined in fast programs alone, and the operators of both halves. */
+const elementary: readonly (readonly [string, string, string, Body])[] = [
+  ["exp(x)", "exp", "mul", (x) => x.exp()],
+  ["sigmoid(x)", "sigmoid", "sigmoid_backward", (x) => x.sigmoid()],
+  ["silu(x)", "silu", "silu_backward", (x) => ops.silu(x)],
+  ["gelu(x)", "gelu", "gelu_backward", (x) => ops.gelu(x, "none")],
+  ["gelu_new(x)", "gelu_tanh", "gelu_tanh_backward", (x) => ops.gelu(x, "tanh")],
+];
+
 describe("chains in fast programs", () => {
+  it.each(elementary)("compute %s by the project's own functions", (_, listed, ofGradient, run) => {
+    for (const dtype of types) {
+      scope(() => {
+        // The ends of exponentials.
+        const far = [-1000, -100, -88, -0, 0, 1e-30, 80, 100, 1000, Number.NaN];
+        const special = tensor(Float32Array.from(far)).to(dtype).requiresGrad_();
+        const ones = full([far.length], 1).to(dtype);
+        // As libtorch has it, but for what is next to nothing.
+        const near = (values: readonly (number | bigint)[]) =>
+          values.map((each) => Number(Number(each).toPrecision(2)) + 0);
+        const clear = (t: Tensor | null | undefined) =>
+          near(numbers((t as Tensor).to("float32"))).map((each) => (Math.abs(each) < 1e-29 ? 0 : each));
+        expect(clear(played(run, [special], ones, true).results[0])).toEqual(
+          clear(single(run, [special], ones)[0]),
+        );
+        const x = normal([5001], 1, { std: 3, dtype }).requiresGrad_();
+        const upstream = normal([5001], 2, { dtype });
+        const { results, forward, backward } = played(run, [x], upstream, true);
+        expect(forward).toContain(`= one pass of ${listed}(`);
+        expect(backward).toContain(`= one pass of ${ofGradient}(`);
+        expectAll(played(run, [x], upstream, true).results, results);
+        const wanted = inFloat64(run, [x], upstream);
+        // A gradient of a result that was rounded is rounded a second time.
+        for (const [index, result] of results.entries())
+          expectNear(result as Tensor, wanted[index] as Tensor, (1 + index) * roundingError[dtype]);
+        expect(played(run, [x], upstream).forward).not.toContain("one pass");
+      });
+    }
+  });
+
   it.each([
     ["norm", rmsNorm64, rmsNorm, 3],
     ["gate", gated, gated, 2],

@@ -26,9 +26,21 @@ namespace troupe {
   EACH(relu_backward, 2, b <= 0.0f ? 0.0f : a)        \
   EACH(to, 1, a)
 
+// Those of the project's own elementary functions, which no text has: for `fast` on the host, with other bits than libtorch's.
+#define TROUPE_ELEMENTARY(EACH)                       \
+  EACH(exp, 1, exp_f32(a))                            \
+  EACH(sigmoid, 1, sigmoid_f32(a))                    \
+  EACH(sigmoid_backward, 2, a * ((1.0f - b) * b))     \
+  EACH(silu, 1, a * sigmoid_f32(a))                   \
+  EACH(silu_backward, 2, a * silu_slope(b))           \
+  EACH(gelu, 1, ExactGelu::value(a))                  \
+  EACH(gelu_backward, 2, a * ExactGelu::slope(b))     \
+  EACH(gelu_tanh, 1, TanhGelu::value(a))              \
+  EACH(gelu_tanh_backward, 2, a * TanhGelu::slope(b))
+
 enum class Elementwise : uint8_t {
 #define TROUPE_EACH(name, arity, value) name,
-  TROUPE_ELEMENTWISE(TROUPE_EACH)
+  TROUPE_ELEMENTWISE(TROUPE_EACH) TROUPE_ELEMENTARY(TROUPE_EACH)
 #undef TROUPE_EACH
 };
 
@@ -38,10 +50,12 @@ struct ElementwiseFacts {
   const char* value;  // of `a` and `b`
 };
 
+inline bool is_elementary(Elementwise op) { return op >= Elementwise::exp; }
+
 inline const ElementwiseFacts& elementwise_facts(Elementwise op) {
   static constexpr ElementwiseFacts all[] = {
 #define TROUPE_EACH(name, arity, value) {#name, arity, #value},
-      TROUPE_ELEMENTWISE(TROUPE_EACH)
+      TROUPE_ELEMENTWISE(TROUPE_EACH) TROUPE_ELEMENTARY(TROUPE_EACH)
 #undef TROUPE_EACH
   };
   return all[static_cast<size_t>(op)];

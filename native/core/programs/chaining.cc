@@ -77,12 +77,23 @@ std::optional<Elementwise> elementwise_of(const Instruction& instruction) {
       {"aten::relu", Elementwise::relu},
       {"aten::threshold_backward", Elementwise::relu_backward},
       {"aten::_to_copy", Elementwise::to},
+      {"aten::exp", Elementwise::exp},
+      {"aten::sigmoid", Elementwise::sigmoid},
+      {"aten::sigmoid_backward", Elementwise::sigmoid_backward},
+      {"aten::silu", Elementwise::silu},
+      {"aten::silu_backward", Elementwise::silu_backward},
+      {"aten::gelu", Elementwise::gelu},
+      {"aten::gelu_backward", Elementwise::gelu_backward},
   };
   const std::string name = instruction.name();
   if (name == "aten::pow.Tensor_Scalar") return power_of(instruction.operands[1]);
   const auto found = all.find(name);
   if (found == all.end()) return std::nullopt;
-  const Elementwise op = found->second;
+  Elementwise op = found->second;
+  const bool is_gelu = op == Elementwise::gelu || op == Elementwise::gelu_backward;
+  if (is_gelu && instruction.operands.back().constant.toStringRef() == "tanh") {
+    op = op == Elementwise::gelu ? Elementwise::gelu_tanh : Elementwise::gelu_tanh_backward;
+  }
   const bool is_sum = op == Elementwise::add || op == Elementwise::sub;
   if (is_sum && number_of(instruction.operands.back()) != 1.0) return std::nullopt;  // the factor of the second
   if (op == Elementwise::relu_backward && number_of(instruction.operands[2]) != 0.0) return std::nullopt;
@@ -92,6 +103,7 @@ std::optional<Elementwise> elementwise_of(const Instruction& instruction) {
 // Whether libtorch rounds as the chain does. Its root of float32 is a library's, not always the nearest; in bfloat16 it rounds between two
 // operations of its own, or does in some elements.
 bool has_same_bits(Elementwise op, ChainType type) {
+  if (is_elementary(op)) return false;
   if (op == Elementwise::sqrt) return type == ChainType::bfloat16;
   return type == ChainType::float32 || (op != Elementwise::rsqrt && op != Elementwise::cube);
 }

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/row_rules.h"
 
 namespace troupe {
 namespace {
@@ -19,6 +20,13 @@ template <class Function>
 void with_type(ChainType type, const Function& body) {
   if (type == ChainType::bfloat16) body(static_cast<c10::BFloat16*>(nullptr));
   else body(static_cast<float*>(nullptr));
+}
+
+TROUPE_INLINE float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
+
+TROUPE_INLINE float silu_slope(float x) {
+  const float s = sigmoid_f32(x);
+  return s + x * s * (1.0f - s);
 }
 
 size_t bytes_of(ChainType type) { return type == ChainType::bfloat16 ? sizeof(c10::BFloat16) : sizeof(float); }
@@ -37,7 +45,7 @@ struct ApplyToOne {
       }                                                                                        \
     }                                                                                          \
     return;
-      TROUPE_ELEMENTWISE(TROUPE_EACH)
+      TROUPE_ELEMENTWISE(TROUPE_EACH) TROUPE_ELEMENTARY(TROUPE_EACH)
 #undef TROUPE_EACH
     }
   }
@@ -56,7 +64,7 @@ struct ApplyToTwo {
       }                                                                                        \
     }                                                                                          \
     return;
-      TROUPE_ELEMENTWISE(TROUPE_EACH)
+      TROUPE_ELEMENTWISE(TROUPE_EACH) TROUPE_ELEMENTARY(TROUPE_EACH)
 #undef TROUPE_EACH
     }
   }
