@@ -22,6 +22,7 @@ import {
 } from "../src/compute/tensor/index.ts";
 import { load, machine } from "./measure/machine.ts";
 import { median } from "./measure/median.ts";
+import { timeChains } from "./ops/chains.ts";
 import { timeFast } from "./ops/fast.ts";
 import { startPeer } from "./ops/peer.ts";
 
@@ -40,6 +41,7 @@ setNumThreads(1);
 console.log(machine(`libtorch ${nativeInfo().torch}`));
 await compareCalls();
 timePrograms();
+timeChains();
 timeFast();
 await compareThreads();
 

@@ -18,12 +18,24 @@ std::string literal(float value) {
   return text;
 }
 
+// A bfloat16 as its 16 bits: see float_bits.h, whose operations these are.
+constexpr const char* kBefore = R"(struct alignas(16) Four { float at[4]; };
+struct alignas(8) FourNarrow { unsigned short at[4]; };
+static __device__ inline float widened(float value) { return value; }
+static __device__ inline float widened(unsigned short bits) { return __int_as_float((int)((unsigned)bits << 16)); }
+static __device__ inline void round_to(float& to, float value) { to = value; }
+static __device__ inline void round_to(unsigned short& to, float value) {
+  const unsigned bits = (unsigned)__float_as_int(value);
+  to = (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+}
+)";
+
 class Writer {
  public:
   explicit Writer(const Chain& chain) : chain_(chain) {}
 
   std::string text() {
-    text_ = "struct alignas(16) Four { float at[4]; };\n";
+    text_ = kBefore;
     text_ += std::string("using Index = unsigned") + (chain_.numel < (int64_t{1} << 31) ? "" : " long long") + ";\n\nextern \"C\" __global__ void __launch_bounds__(256) ";
     text_ += std::string(kChainKernel) + "(" + parameters() + ") {\n";
     text_ += "  const Index numel = (Index)count, stride = (Index)gridDim.x * blockDim.x;\n";
@@ -35,14 +47,16 @@ class Writer {
 
  private:
   bool repeats(size_t source) const { return chain_.sources[source].period != chain_.numel; }
+  static const char* element(ChainType type) { return type == ChainType::bfloat16 ? "unsigned short" : "float"; }
+  static const char* four(ChainType type) { return type == ChainType::bfloat16 ? "FourNarrow" : "Four"; }
 
   std::string parameters() const {
     std::string all;
     for (size_t i = 0; i < chain_.sources.size(); i++) {
-      if (chain_.sources[i].period != 0) all += "const float* s" + number(i) + ", ";
+      if (chain_.sources[i].period != 0) all += std::string("const ") + element(chain_.sources[i].type) + "* s" + number(i) + ", ";
     }
     for (size_t i = 0; i < chain_.steps.size(); i++) {
-      if (chain_.steps[i].scratch < 0) all += "float* o" + number(i) + ", ";
+      if (chain_.steps[i].scratch < 0) all += std::string(element(chain_.steps[i].type)) + "* o" + number(i) + ", ";
     }
     return all + "bool wide, unsigned long long count";
   }
@@ -54,54 +68,57 @@ class Writer {
     text_ += wide ? "    const Index at = i * 4;\n" : "    const Index at = i;\n";
     for (size_t i = 0; i < chain_.sources.size(); i++) read(i, wide);
     for (size_t i = 0; i < chain_.steps.size(); i++) {
-      if (wide && chain_.steps[i].scratch < 0) text_ += "    Four r" + number(i) + ";\n";
+      const ChainStep& step = chain_.steps[i];
+      if (wide && step.scratch < 0) text_ += std::string("    ") + four(step.type) + " r" + number(i) + ";\n";
     }
     if (wide) text_ += "#pragma unroll\n    for (int j = 0; j < 4; j++) {\n";
     for (size_t i = 0; i < chain_.steps.size(); i++) step(i, wide);
     if (wide) text_ += "    }\n";
     for (size_t i = 0; i < chain_.steps.size(); i++) {
-      if (wide && chain_.steps[i].scratch < 0) text_ += "    *(Four*)(o" + number(i) + " + at) = r" + number(i) + ";\n";
+      const ChainStep& step = chain_.steps[i];
+      if (wide && step.scratch < 0) text_ += std::string("    *(") + four(step.type) + "*)(o" + number(i) + " + at) = r" + number(i) + ";\n";
     }
     text_ += "  }\n";
   }
 
-  void read(size_t source, bool wide) {
-    const int64_t period = chain_.sources[source].period;
-    if (period == 0) return;
-    const std::string name = number(source), from = "s" + name;
-    const std::string place = !repeats(source) ? "at" : "at % (Index)" + number(period);
+  // The element of a source for element `at` of the chain.
+  std::string place(size_t index, const std::string& at) const {
+    const ChainSource& source = chain_.sources[index];
+    if (!repeats(index)) return at;
+    const std::string held = source.hold == 1 ? at : at + " / (Index)" + number(source.hold);
+    return held + " % (Index)" + number(source.period);
+  }
+
+  void read(size_t index, bool wide) {
+    const ChainSource& source = chain_.sources[index];
+    if (source.period == 0) return;
+    const std::string name = number(index), from = "s" + name;
     if (!wide) {
-      text_ += "    const float a" + name + " = " + from + "[" + place + "];\n";
-    } else if (!repeats(source) || period % 4 == 0) {
-      text_ += "    const Four a" + name + " = *(const Four*)(" + from + " + " + place + ");\n";
+      text_ += std::string("    const ") + element(source.type) + " a" + name + " = " + from + "[" + place(index, "at") + "];\n";
+    } else if (reads_wide(source, chain_.numel)) {
+      text_ += std::string("    const ") + four(source.type) + " a" + name + " = *(const " + four(source.type) + "*)(" + from + " + " + place(index, "at") + ");\n";
     } else {
-      text_ += "    Four a" + name + ";\n#pragma unroll\n    for (int j = 0; j < 4; j++) a" + name + ".at[j] = " + from +
-               "[(at + j) % (Index)" + number(period) + "];\n";
+      text_ += std::string("    ") + four(source.type) + " a" + name + ";\n#pragma unroll\n    for (int j = 0; j < 4; j++) a" + name + ".at[j] = " + from +
+               "[" + place(index, "(at + j)") + "];\n";
     }
   }
 
   std::string value(int32_t index, bool wide) const {
     const auto num_sources = static_cast<int32_t>(chain_.sources.size());
-    if (index >= num_sources) return "v" + number(index - num_sources);
+    if (index >= num_sources) return "widened(v" + number(index - num_sources) + ")";
     const ChainSource& source = chain_.sources[static_cast<size_t>(index)];
     if (source.period == 0) return literal(source.scalar);
-    return "a" + number(index) + (wide ? ".at[j]" : "");
+    return "widened(a" + number(index) + (wide ? ".at[j])" : ")");
   }
 
   void step(size_t index, bool wide) {
     const ChainStep& step = chain_.steps[index];
-    const std::string one = value(step.one, wide), other = value(step.other, wide), name = number(index);
-    text_ += std::string(wide ? "      " : "    ") + "const float v" + name + " = ";
-    switch (step.op) {
-      case Elementwise::add: text_ += one + " + " + other; break;
-      case Elementwise::subtract: text_ += one + " - " + other; break;
-      case Elementwise::multiply: text_ += one + " * " + other; break;
-      case Elementwise::divide: text_ += one + " / " + other; break;
-      case Elementwise::negate: text_ += "-" + one; break;
-    }
-    text_ += ";\n";
-    if (step.scratch >= 0) return;
-    text_ += wide ? "      r" + name + ".at[j] = v" + name + ";\n" : "    o" + name + "[at] = v" + name + ";\n";
+    const ElementwiseFacts& facts = elementwise_facts(step.op);
+    const std::string name = number(index), before = wide ? "      " : "    ";
+    text_ += before + element(step.type) + " v" + name + ";\n" + before + "{ const float a = " + value(step.one, wide);
+    if (facts.arity == 2) text_ += ", b = " + value(step.other, wide);
+    text_ += "; round_to(v" + name + ", " + facts.value + "); }\n";
+    if (step.scratch < 0) text_ += before + (wide ? "r" + name + ".at[j] = v" : "o" + name + "[at] = v") + name + ";\n";
   }
 
   const Chain& chain_;
@@ -109,6 +126,10 @@ class Writer {
 };
 
 }  // namespace
+
+bool reads_wide(const ChainSource& source, int64_t numel) {
+  return source.period == numel || (source.hold == 1 && source.period % 4 == 0);
+}
 
 std::string chain_text(const Chain& chain) { return Writer(chain).text(); }
 

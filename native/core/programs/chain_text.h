@@ -9,9 +9,12 @@ namespace troupe {
 
 constexpr const char* kChainKernel = "chain";  // its name in the text
 
-// The kernel's parameters: `const float*` for each source with memory, `float*` for each output, `bool wide` (whether four elements
-// may be read and written at once: all pointers are multiples of 16 bytes), and how many elements there are, 8 bytes. Chains
-// that differ in their number of elements alone have the same text.
+// The kernel's parameters: a pointer for each source with memory, a pointer for each output, `bool wide` (whether four elements
+// may be read and written at once: pointers of what is read so are multiples of 16 bytes), and how many elements there are, 8 bytes.
+// Chains that differ in their number of elements alone have the same text.
 std::string chain_text(const Chain& chain);
+
+// Whether four elements of a source lie side by side, for a chain of `numel` elements.
+bool reads_wide(const ChainSource& source, int64_t numel);
 
 }  // namespace troupe

@@ -1,5 +1,4 @@
-// Makes a recorded program cheaper and keeps its bits: values that no call changes are computed once, and elementwise operators that
-// follow each other become one pass.
+// Makes a recorded program cheaper and keeps its bits: values that no call changes are computed once.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -13,159 +12,6 @@
 #include "core/programs/program.h"
 
 namespace troupe {
-namespace {
-
-bool is_plain(const Geometry& geometry) { return geometry.dtype == at::kFloat && is_dense(geometry); }
-
-// Whether a tensor of these sizes is repeated along the first dimensions of the other; one element always is.
-bool repeats_in(const Geometry& small, const Geometry& large) {
-  size_t begin = 0;
-  while (begin < small.sizes.size() && small.sizes[begin] == 1) begin++;
-  const size_t length = small.sizes.size() - begin;
-  return length <= large.sizes.size() &&
-         std::equal(small.sizes.begin() + static_cast<int64_t>(begin), small.sizes.end(), large.sizes.end() - static_cast<int64_t>(length));
-}
-
-std::optional<float> number_of(const Operand& operand) {
-  if (operand.kind != Operand::Kind::constant) return std::nullopt;
-  const c10::IValue& value = operand.constant;
-  if (value.isTensor() && value.toTensor().defined()) return static_cast<float>(value.toTensor().item().toDouble());
-  if (value.isDouble()) return static_cast<float>(value.toDouble());
-  if (value.isInt()) return static_cast<float>(value.toInt());
-  return std::nullopt;
-}
-
-std::optional<Elementwise> elementwise_of(const std::string& name) {
-  static const std::map<std::string, Elementwise> all{
-      {"aten::add.Tensor", Elementwise::add},      {"aten::add.Scalar", Elementwise::add},      {"aten::sub.Tensor", Elementwise::subtract},
-      {"aten::sub.Scalar", Elementwise::subtract}, {"aten::mul.Tensor", Elementwise::multiply}, {"aten::mul.Scalar", Elementwise::multiply},
-      {"aten::div.Tensor", Elementwise::divide},   {"aten::div.Scalar", Elementwise::divide},   {"aten::neg", Elementwise::negate}};
-  const auto found = all.find(name);
-  return found == all.end() ? std::nullopt : std::optional(found->second);
-}
-
-// Joins the elementwise operators of one half.
-class Chaining {
- public:
-  Chaining(const std::vector<Geometry>& geometries, std::vector<int32_t>& readers) : geometries_(geometries), readers_(readers) {}
-
-  std::vector<Instruction> of(std::vector<Instruction> instructions) {
-    for (Instruction& instruction : instructions) {
-      const auto op = chainable(instruction);
-      if (op && (run_.empty() || numel_of(geometries_[instruction.results[0]]) == numel_of(geometries_[run_[0].second.results[0]]))) {
-        run_.emplace_back(*op, std::move(instruction));
-      } else if (op) {
-        close();
-        run_.emplace_back(*op, std::move(instruction));
-      } else if (instruction.kind == Instruction::Kind::view && !is_of_run(instruction.operands[0].slots[0])) {
-        made_.push_back(std::move(instruction));  // another look at what was there before the run
-      } else {
-        close();
-        made_.push_back(std::move(instruction));
-      }
-    }
-    close();
-    return std::move(made_);
-  }
-
- private:
-  bool is_of_run(Slot slot) const {
-    return std::any_of(run_.begin(), run_.end(), [&](const auto& each) { return each.second.results[0] == slot; });
-  }
-
-  std::optional<Elementwise> chainable(const Instruction& instruction) const {
-    if (instruction.kind != Instruction::Kind::atomic || instruction.lists || instruction.results.size() != 1) return std::nullopt;
-    const Slot result = instruction.results[0];
-    const auto op = elementwise_of(instruction.name());
-    if (!op || result == kNoSlot || !is_plain(geometries_[result]) || geometries_[result].offset != 0) return std::nullopt;
-    const bool is_sum = *op == Elementwise::add || *op == Elementwise::subtract;
-    if (is_sum && number_of(instruction.operands.back()) != 1.0f) return std::nullopt;  // the factor of the second
-    const size_t count = *op == Elementwise::negate ? 1 : 2;
-    for (size_t i = 0; i < count; i++) {
-      const Operand& operand = instruction.operands[i];
-      if (operand.kind != Operand::Kind::tensor) {
-        if (i == 0 || !number_of(operand)) return std::nullopt;
-        continue;
-      }
-      const Slot slot = operand.slots[0];
-      if (slot == kNoSlot || !is_plain(geometries_[slot]) || !repeats_in(geometries_[slot], geometries_[result])) return std::nullopt;
-    }
-    return op;
-  }
-
-  void close() {
-    if (run_.empty()) return;
-    auto chain = std::make_shared<Chain>();
-    Operand sources{Operand::Kind::tensors, {}, {}, 0};
-    Instruction joined;
-    joined.kind = Instruction::Kind::chain;
-    chain->numel = numel_of(geometries_[run_[0].second.results[0]]);
-    const auto source_of = [&](const Operand& operand) {
-      ChainSource source;
-      const Slot slot = operand.kind == Operand::Kind::tensor ? operand.slots[0] : kNoSlot;
-      if (slot == kNoSlot) source.scalar = *number_of(operand);
-      else source.period = numel_of(geometries_[slot]);
-      for (size_t i = 0; i < chain->sources.size(); i++) {
-        if (sources.slots[i] == slot && chain->sources[i].scalar == source.scalar && slot != kNoSlot) return static_cast<int32_t>(i);
-      }
-      sources.slots.push_back(slot);
-      chain->sources.push_back(source);
-      return static_cast<int32_t>(chain->sources.size() - 1);
-    };
-    // Sources first: steps are counted behind them.
-    std::vector<std::pair<int32_t, int32_t>> read;  // of each step: a source, or -1 - a step
-    const auto value_of = [&](const Operand& operand, size_t before) {
-      for (size_t i = before; i-- > 0;) {
-        if (operand.kind == Operand::Kind::tensor && run_[i].second.results[0] == operand.slots[0]) return -1 - static_cast<int32_t>(i);
-      }
-      return source_of(operand);
-    };
-    std::map<Slot, int32_t> within;  // reads by the run itself
-    for (size_t i = 0; i < run_.size(); i++) {
-      const auto& [op, instruction] = run_[i];
-      const int32_t one = value_of(instruction.operands[0], i);
-      read.emplace_back(one, op == Elementwise::negate ? one : value_of(instruction.operands[1], i));
-      each_read(instruction, [&](Slot slot) { within[slot]++; });
-    }
-    std::vector<size_t> last_read(run_.size(), 0);
-    for (size_t i = 0; i < run_.size(); i++) {
-      for (const int32_t value : {read[i].first, read[i].second}) {
-        if (value < 0) last_read[static_cast<size_t>(-1 - value)] = i;
-      }
-    }
-    const auto num_sources = static_cast<int32_t>(chain->sources.size());
-    std::vector<int32_t> free;
-    for (size_t i = 0; i < run_.size(); i++) {
-      const auto value = [&](int32_t one) { return one < 0 ? num_sources - 1 - one : one; };
-      ChainStep step{run_[i].first, value(read[i].first), value(read[i].second), -1};
-      const Slot result = run_[i].second.results[0];
-      if (readers_[result] > within[result]) {
-        joined.results.push_back(result);
-      } else if (free.empty()) {
-        step.scratch = chain->num_scratch++;
-      } else {
-        step.scratch = free.back();
-        free.pop_back();
-      }
-      chain->steps.push_back(step);
-      // A tile is free again behind its last reader; elementwise, a step may write where it reads.
-      for (size_t j = 0; j <= i; j++) {
-        if (last_read[j] == i && j != i && chain->steps[j].scratch >= 0) free.push_back(chain->steps[j].scratch);
-      }
-    }
-    joined.operands.push_back(std::move(sources));
-    joined.chain = std::move(chain);
-    made_.push_back(std::move(joined));
-    run_.clear();
-  }
-
-  const std::vector<Geometry>& geometries_;
-  const std::vector<int32_t>& readers_;
-  std::vector<std::pair<Elementwise, Instruction>> run_;
-  std::vector<Instruction> made_;
-};
-
-}  // namespace
 
 void Program::fold_constants() {
   std::vector<Slot> base(num_slots);
@@ -216,12 +62,6 @@ std::vector<int32_t> Program::count_readers() const {
     }
   }
   return readers;
-}
-
-void Program::join_elementwise() {
-  std::vector<int32_t> readers = count_readers();
-  forwards = Chaining(geometries, readers).of(std::move(forwards));
-  backwards = Chaining(geometries, readers).of(std::move(backwards));
 }
 
 void Program::plan_memory() {
@@ -305,7 +145,7 @@ void Program::improve(bool fast) {
   // Products of an invariant forward sum in orders of their own.
   if (device.is_cpu() && !is_invariant()) join_heads();
   run_on_device = chain_runner(device);
-  if (device.is_cpu() || run_on_device != nullptr) join_elementwise();
+  if (device.is_cpu() || run_on_device != nullptr) join_elementwise(fast && device.is_cpu());
   plan_memory();
   find_placed();
   on_one_thread = is_small();

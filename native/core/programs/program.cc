@@ -173,7 +173,7 @@ class Player {
     Tensors sources, outputs;
     for (const Slot slot : instruction.operands[0].slots) sources.push_back(at(slot));
     for (const Slot slot : instruction.results) {
-      outputs.push_back(at::empty(program_.geometries[slot].sizes, at::TensorOptions(at::kFloat).device(program_.device)));
+      outputs.push_back(at::empty(program_.geometries[slot].sizes, at::TensorOptions(program_.geometries[slot].dtype).device(program_.device)));
       played_.slots[slot] = outputs.back();
     }
     if (!outputs.empty()) program_.run_on_device(instruction.chain, sources, outputs);
@@ -184,11 +184,11 @@ class Player {
     sources_.clear();
     outputs_.clear();
     for (const Slot slot : instruction.operands[0].slots) {
-      sources_.push_back(slot == kNoSlot ? nullptr : played_.slots[slot].const_data_ptr<float>());
+      sources_.push_back(slot == kNoSlot ? nullptr : played_.slots[slot].const_data_ptr());
     }
     for (const Slot slot : instruction.results) {
-      at::Tensor made = at::detail::empty_cpu(program_.geometries[slot].sizes, at::TensorOptions(at::kFloat));
-      outputs_.push_back(made.mutable_data_ptr<float>());
+      at::Tensor made = at::detail::empty_cpu(program_.geometries[slot].sizes, at::TensorOptions(program_.geometries[slot].dtype));
+      outputs_.push_back(made.mutable_data_ptr());
       played_.slots[slot] = std::move(made);
     }
     run_chain(*instruction.chain, sources_, outputs_);
@@ -255,8 +255,8 @@ class Player {
   // The casts of autocast were recorded.
   const c10::impl::ExcludeDispatchKeyGuard cast_already_{c10::autocast_dispatch_keyset};
   torch::jit::Stack stack_;
-  std::vector<const float*> sources_;
-  std::vector<float*> outputs_;
+  std::vector<const void*> sources_;
+  std::vector<void*> outputs_;
 };
 
 std::string shape_of(const Geometry& geometry) {
@@ -332,10 +332,9 @@ std::string Instruction::name() const {
   if (kind == Kind::view) return "view";
   if (kind == Kind::gradient) return "gradient";
   if (kind == Kind::chain) {
-    static constexpr const char* names[] = {"add", "sub", "mul", "div", "neg"};
     std::string text;
     for (const ChainStep& step : chain->steps) {
-      text += (text.empty() ? "one pass of " : ", ") + std::string(names[static_cast<size_t>(step.op)]);
+      text += (text.empty() ? "one pass of " : ", ") + std::string(elementwise_facts(step.op).name);
     }
     return text;
   }

@@ -178,7 +178,7 @@ class Program {
   void fold_constants();
   void fuse_products();
   void join_heads();
-  void join_elementwise();
+  void join_elementwise(bool fast);
   // Finds the last uses, once both halves are there.
   void plan_memory();
   void find_placed();

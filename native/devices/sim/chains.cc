@@ -13,10 +13,10 @@ namespace {
 void run_chain_late(const std::shared_ptr<const Chain>& chain, const std::vector<at::Tensor>& sources,
                     const std::vector<at::Tensor>& outputs) {
   StandIns stand_ins(StandIns::Over::device);
-  std::vector<const float*> from;
-  std::vector<float*> to;
-  for (const at::Tensor& source : sources) from.push_back(source.defined() ? stand_ins.of(source).const_data_ptr<float>() : nullptr);
-  for (const at::Tensor& output : outputs) to.push_back(stand_ins.of(output).mutable_data_ptr<float>());
+  std::vector<const void*> from;
+  std::vector<void*> to;
+  for (const at::Tensor& source : sources) from.push_back(source.defined() ? stand_ins.of(source).const_data_ptr() : nullptr);
+  for (const at::Tensor& output : outputs) to.push_back(stand_ins.of(output).mutable_data_ptr());
   push_late(current_queue(outputs[0].device().index()), "chain",
             [chain, from = std::move(from), to = std::move(to)] { run_chain(*chain, from, to); });
 }

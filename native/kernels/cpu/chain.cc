@@ -3,8 +3,12 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
+#include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/row_rules.h"
 
 namespace troupe {
 namespace {
@@ -12,77 +16,153 @@ namespace {
 // A tile of each value stays in the first cache.
 constexpr int64_t kTile = 1024;
 
-struct Apply {
-  static TROUPE_INLINE void run(Elementwise op, const float* one, const float* other, float* to, int64_t numel) {
+template <class Function>
+void with_type(ChainType type, const Function& body) {
+  if (type == ChainType::bfloat16) body(static_cast<c10::BFloat16*>(nullptr));
+  else body(static_cast<float*>(nullptr));
+}
+
+TROUPE_INLINE float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
+
+TROUPE_INLINE float silu_slope(float x) {
+  const float s = sigmoid_f32(x);
+  return s + x * s * (1.0f - s);
+}
+
+size_t bytes_of(ChainType type) { return type == ChainType::bfloat16 ? sizeof(c10::BFloat16) : sizeof(float); }
+
+// A step of one operand.
+template <class One, class To>
+struct ApplyToOne {
+  static TROUPE_INLINE void run(Elementwise op, const One* one, To* __restrict to, int64_t numel) {
     switch (op) {
-      case Elementwise::add:
-        for (int64_t i = 0; i < numel; i++) to[i] = one[i] + other[i];
-        return;
-      case Elementwise::subtract:
-        for (int64_t i = 0; i < numel; i++) to[i] = one[i] - other[i];
-        return;
-      case Elementwise::multiply:
-        for (int64_t i = 0; i < numel; i++) to[i] = one[i] * other[i];
-        return;
-      case Elementwise::divide:
-        for (int64_t i = 0; i < numel; i++) to[i] = one[i] / other[i];
-        return;
-      case Elementwise::negate:
-        for (int64_t i = 0; i < numel; i++) to[i] = -one[i];
-        return;
+#define TROUPE_EACH(name, arity, value)                                                        \
+  case Elementwise::name:                                                                      \
+    if constexpr (arity == 1) {                                                                \
+      for (int64_t i = 0; i < numel; i++) {                                                    \
+        [[maybe_unused]] const float a = load(one, i), b = 0;                                  \
+        store(to, i, value);                                                                   \
+      }                                                                                        \
+    }                                                                                          \
+    return;
+      TROUPE_ELEMENTWISE(TROUPE_EACH) TROUPE_ELEMENTARY(TROUPE_EACH)
+#undef TROUPE_EACH
     }
   }
 };
 
-void copy_repeated(const float* from, int64_t period, int64_t begin, int64_t numel, float* to) {
-  for (int64_t done = 0; done < numel;) {
-    const int64_t place = (begin + done) % period;
-    const int64_t length = std::min(numel - done, period - place);
-    std::copy_n(from + place, length, to + done);
-    done += length;
+template <class One, class Other, class To>
+struct ApplyToTwo {
+  static TROUPE_INLINE void run(Elementwise op, const One* one, const Other* other, To* __restrict to, int64_t numel) {
+    switch (op) {
+#define TROUPE_EACH(name, arity, value)                                                        \
+  case Elementwise::name:                                                                      \
+    if constexpr (arity == 2) {                                                                \
+      for (int64_t i = 0; i < numel; i++) {                                                    \
+        const float a = load(one, i), b = load(other, i);                                      \
+        store(to, i, value);                                                                   \
+      }                                                                                        \
+    }                                                                                          \
+    return;
+      TROUPE_ELEMENTWISE(TROUPE_EACH) TROUPE_ELEMENTARY(TROUPE_EACH)
+#undef TROUPE_EACH
+    }
+  }
+};
+
+// Elements `begin` to `begin + numel - 1` of a source that repeats.
+template <class Element>
+void lay_out(const ChainSource& source, const Element* from, int64_t begin, int64_t numel, Element* to) {
+  for (int64_t done = 0, length = 0; done < numel; done += length) {
+    const int64_t at = begin + done, place = at / source.hold % source.period;
+    if (source.hold == 1) {
+      length = std::min(numel - done, source.period - place);
+      std::copy_n(from + place, length, to + done);
+    } else {
+      length = std::min(numel - done, source.hold - at % source.hold);
+      std::fill_n(to + done, length, from[place]);
+    }
   }
 }
 
-void run_range(const Chain& chain, const std::vector<const float*>& sources, const std::vector<float*>& outputs, int64_t begin,
-               int64_t end) {
-  const size_t num_sources = chain.sources.size();
-  const int64_t tile = std::min(kTile, end - begin);
-  const auto repeats = [&](size_t i) { return chain.sources[i].period != chain.numel; };
-  size_t num_tiles = static_cast<size_t>(chain.num_scratch);
-  for (size_t i = 0; i < num_sources; i++) num_tiles += repeats(i);
-  thread_local std::vector<float> tiles;
-  thread_local std::vector<const float*> values;
-  tiles.resize(std::max(tiles.size(), num_tiles * static_cast<size_t>(tile)));
-  values.resize(num_sources + chain.steps.size());
-  float* const own = tiles.data() + chain.num_scratch * tile;  // of the sources that repeat
-  float* next = own;
-  for (size_t i = 0; i < num_sources; i++) {
-    if (!repeats(i)) continue;
-    if (chain.sources[i].period == 0) std::fill_n(next, tile, chain.sources[i].scalar);
-    values[i] = next;
-    next += tile;
-  }
-  for (int64_t at = begin; at < end; at += tile) {
-    const int64_t numel = std::min(tile, end - at);
-    for (size_t i = 0; i < num_sources; i++) {
-      const int64_t period = chain.sources[i].period;
-      if (!repeats(i)) values[i] = sources[i] + at;
-      else if (period != 0) copy_repeated(sources[i], period, at, numel, const_cast<float*>(values[i]));
-    }
-    size_t output = 0;
-    for (size_t i = 0; i < chain.steps.size(); i++) {
-      const ChainStep& step = chain.steps[i];
-      float* const to = step.scratch < 0 ? outputs[output++] + at : tiles.data() + step.scratch * tile;
-      run_best<Apply>(step.op, values[step.one], values[step.other], to, numel);
-      values[num_sources + i] = to;
+// The part of a chain that one thread computes.
+class Pass {
+ public:
+  Pass(const Chain& chain, const std::vector<const void*>& sources, const std::vector<void*>& outputs, int64_t begin, int64_t end)
+      : chain_(chain), sources_(sources), outputs_(outputs), begin_(begin), end_(end), tile_(std::min(kTile, end - begin)) {}
+
+  void run() const {
+    const size_t num_sources = chain_.sources.size();
+    thread_local std::vector<float> tiles;
+    thread_local std::vector<const void*> values;
+    tiles.resize(std::max(tiles.size(), (static_cast<size_t>(chain_.num_scratch) + num_sources) * static_cast<size_t>(tile_)));
+    values.resize(num_sources + chain_.steps.size());
+    float* const own = tiles.data() + chain_.num_scratch * tile_;  // of the sources
+    for (int64_t at = begin_; at < end_; at += tile_) {
+      const int64_t numel = std::min(tile_, end_ - at);
+      for (size_t i = 0; i < num_sources; i++) values[i] = read(i, at, numel, own + static_cast<int64_t>(i) * tile_);
+      auto output = outputs_.begin();
+      for (size_t i = 0; i < chain_.steps.size(); i++) {
+        const ChainStep& step = chain_.steps[i];
+        void* const to = step.scratch < 0 ? static_cast<char*>(*output++) + static_cast<size_t>(at) * bytes_of(step.type)
+                                          : static_cast<void*>(tiles.data() + step.scratch * tile_);
+        apply(step, values[static_cast<size_t>(step.one)], values[static_cast<size_t>(step.other)], to, numel);
+        values[num_sources + i] = to;
+      }
     }
   }
-}
+
+ private:
+  // Where a tile of a source is; in `tile`, unless it is read in place.
+  const void* read(size_t index, int64_t at, int64_t numel, float* tile) const {
+    const ChainSource& source = chain_.sources[index];
+    const bool is_first = at == begin_;
+    if (source.period == 0) {
+      if (is_first) std::fill_n(tile, numel, source.scalar);
+      return tile;
+    }
+    const void* const from = sources_[index];
+    if (source.period == chain_.numel) return static_cast<const char*>(from) + static_cast<size_t>(at) * bytes_of(source.type);
+    // The same in every tile.
+    if (!is_first && tile_ % source.period == 0 && source.hold == 1) return tile;
+    with_type(source.type, [&](auto* type) {
+      using Element = std::remove_pointer_t<decltype(type)>;
+      lay_out(source, static_cast<const Element*>(from), at, numel, reinterpret_cast<Element*>(tile));
+    });
+    return tile;
+  }
+
+  ChainType type_of(int32_t value) const {
+    const auto num_sources = static_cast<int32_t>(chain_.sources.size());
+    return value < num_sources ? chain_.sources[static_cast<size_t>(value)].type : chain_.steps[static_cast<size_t>(value - num_sources)].type;
+  }
+
+  void apply(const ChainStep& step, const void* one, const void* other, void* to, int64_t numel) const {
+    with_type(type_of(step.one), [&](auto* first) {
+      with_type(step.type, [&](auto* made) {
+        using One = std::remove_pointer_t<decltype(first)>;
+        using To = std::remove_pointer_t<decltype(made)>;
+        const One* const a = static_cast<const One*>(one);
+        To* const y = static_cast<To*>(to);
+        if (elementwise_facts(step.op).arity == 1) return run_best<ApplyToOne<One, To>>(step.op, a, y, numel);
+        with_type(type_of(step.other), [&](auto* second) {
+          using Other = std::remove_pointer_t<decltype(second)>;
+          run_best<ApplyToTwo<One, Other, To>>(step.op, a, static_cast<const Other*>(other), y, numel);
+        });
+      });
+    });
+  }
+
+  const Chain& chain_;
+  const std::vector<const void*>& sources_;
+  const std::vector<void*>& outputs_;
+  const int64_t begin_, end_, tile_;
+};
 
 }  // namespace
 
-void run_chain(const Chain& chain, const std::vector<const float*>& sources, const std::vector<float*>& outputs) {
-  at::parallel_for(0, chain.numel, kGrainElements, [&](int64_t begin, int64_t end) { run_range(chain, sources, outputs, begin, end); });
+void run_chain(const Chain& chain, const std::vector<const void*>& sources, const std::vector<void*>& outputs) {
+  at::parallel_for(0, chain.numel, kGrainElements, [&](int64_t begin, int64_t end) { Pass(chain, sources, outputs, begin, end).run(); });
 }
 
 }  // namespace troupe

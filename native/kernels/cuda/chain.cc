@@ -21,9 +21,7 @@ void run_chain_text(const std::shared_ptr<const Chain>& chain, const std::vector
   for (size_t i = 0; i < sources.size(); i++) {
     if (!sources[i].defined()) continue;
     pointers.push_back(sources[i].data_ptr());
-    const int64_t period = chain->sources[i].period;
-    const bool read_wide = period == chain->numel || period % 4 == 0;
-    wide = wide && (!read_wide || reinterpret_cast<uintptr_t>(pointers.back()) % 16 == 0);
+    wide = wide && (!reads_wide(chain->sources[i], chain->numel) || reinterpret_cast<uintptr_t>(pointers.back()) % 16 == 0);
   }
   for (const at::Tensor& output : outputs) {
     pointers.push_back(output.data_ptr());

@@ -78,8 +78,8 @@ export function recordBackward(
 /**
  * Makes a program cheaper: what no call changes is computed once, and elementwise operators that follow each other are one pass. For one
  * that is sure and was never replayed.
- * @param fast - whether products of bfloat16 matrices are computed with what follows them, where this processor gains by it; that
- *   rounds less often, so bits are others. Default: false.
+ * @param fast - whether products of bfloat16 matrices are computed with what follows them, where this processor gains by it, and
+ *   elementwise operators keep float32 between them, both on the CPU; that rounds less often, so bits are others. Default: false.
  */
 export function improveProgram(program: number, fast = false): void {
   native().improveProgram(program, fast);

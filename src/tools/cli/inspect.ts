@@ -33,7 +33,7 @@ async function inspect(job: string, flags: InspectFlags): Promise<void> {
   await using runtime = await Runtime.spawn({ ...kept, steps: STEPS, graph, signals: true });
   const texts: string[] = [];
   if (graph === "fast" && !hasTileProducts())
-    texts.push("fast is exact here: this processor multiplies no bfloat16 tiles");
+    texts.push("products are as in exact here: this processor multiplies no bfloat16 tiles");
   runtime.on("block.recorded", (event) => {
     texts.push(textOf(event));
   });

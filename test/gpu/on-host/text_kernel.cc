@@ -16,13 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kBefore = R"(
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #define __global__
+#define __device__
 #define __launch_bounds__(threads)
 struct Place { unsigned x; };
 static Place threadIdx, blockIdx, blockDim, gridDim;
 static float __int_as_float(int bits) { float value; std::memcpy(&value, &bits, sizeof value); return value; }
+static int __float_as_int(float value) { int bits; std::memcpy(&bits, &value, sizeof bits); return bits; }
 )";
 
 // Calls the kernel, whatever its parameters are, with the values that pointers lead to.
