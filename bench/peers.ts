@@ -4,7 +4,7 @@
 //   npm run bench -- peers --preset small|gpt2 --python PATH --script PATH [--graph MODE] [--rounds N]
 //   npm run bench -- peers --ours "FLAGS OF BENCH GPT" --peer "COMMAND" [--peer "COMMAND"] [--rounds N]
 //
-// A command prints one JSON object on its last line, as bench/gpt.ts does: tokens_per_s, step_s, peak_bytes of each process.
+// A command prints one JSON object on its last line, as bench/gpt.ts does: tokens_per_s, step_s, step_min_s, peak_bytes of each process.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,6 +16,8 @@ import { type Contender, presetNames, presetOf } from "./peers/presets.ts";
 
 interface Measured {
   readonly tokensPerSecond: number;
+  /** Of its fastest step. */
+  readonly mostTokensPerSecond: number;
   readonly stepSeconds: number;
   /** Over all processes of the run. */
   readonly peakBytes: number;
@@ -83,15 +85,17 @@ async function lastLineOf({ name, command }: Contender): Promise<string> {
 }
 
 function parse({ name }: Contender, line: string): Measured {
-  const { tokens_per_s, step_s, peak_bytes } = JSON.parse(line) as {
+  const { tokens_per_s, step_s, step_min_s, peak_bytes } = JSON.parse(line) as {
     tokens_per_s: number;
     step_s: number;
+    step_min_s: number;
     peak_bytes: readonly number[];
   };
   const peakBytes = peak_bytes.reduce((sum, bytes) => sum + bytes, 0);
-  if (!(tokens_per_s > 0 && peakBytes > 0))
+  if (!(tokens_per_s > 0 && step_min_s > 0 && peakBytes > 0))
     throw new Error(`[bench peers] expected figures of ${name}: got ${line}`);
-  return { tokensPerSecond: tokens_per_s, stepSeconds: step_s, peakBytes };
+  const mostTokensPerSecond = (tokens_per_s * step_s) / step_min_s;
+  return { tokensPerSecond: tokens_per_s, mostTokensPerSecond, stepSeconds: step_s, peakBytes };
 }
 
 function report(): void {
@@ -105,8 +109,16 @@ function report(): void {
   for (const peer of peers) {
     const speed = spread(ratios(peer, (run) => run.tokensPerSecond));
     const peak = spread(ratios(peer, (run) => run.peakBytes));
-    console.log(`  troupe / ${peer.name}: tokens/s ${speed}, peak bytes ${peak}`);
+    const fastest = (fastestOf(ours) / fastestOf(peer)).toPrecision(3);
+    console.log(
+      `  troupe / ${peer.name}: tokens/s ${speed}, by fastest steps ${fastest}, peak bytes ${peak}`,
+    );
   }
+}
+
+/** Tokens a second of the fastest step of all rounds. */
+function fastestOf(contender: Contender): number {
+  return Math.max(...(measured.get(contender) ?? []).map((run) => run.mostTokensPerSecond));
 }
 
 /** Ours to a peer's, round by round. */
