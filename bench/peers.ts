@@ -16,7 +16,7 @@ import { type Contender, presetNames, presetOf } from "./peers/presets.ts";
 
 interface Measured {
   readonly tokensPerSecond: number;
-  /** Of its fastest step. */
+  /** In its fastest step. */
   readonly mostTokensPerSecond: number;
   readonly stepSeconds: number;
   /** Over all processes of the run. */

@@ -9,12 +9,14 @@ import {
   full,
   grad,
   improveProgram,
+  numThreads,
   onDevice,
   ops,
   playBackward,
   playForward,
   recordBackward,
   scope,
+  setNumThreads,
   type Tensor,
   tensor,
 } from "../../src/compute/tensor/index.ts";
@@ -308,3 +310,130 @@ describe("chains in fast programs", () => {
     });
   });
 });
+
+/** Softmax as its formula has it. */
+const softmax: Body = (x) => {
+  const powers = x.sub(x.amax([-1], true)).exp();
+  return powers.div(powers.sum([-1], true));
+};
+
+const layerNorm: Body = (x, weight, bias) => {
+  const centred = x.sub(x.mean(-1, true));
+  const rstd = centred.square().mean(-1, true).add(1e-5).rsqrt();
+  return centred
+    .mul(rstd)
+    .mul(weight as Tensor)
+    .add(bias as Tensor);
+};
+
+/** Bodies with sums of rows, their dtypes, what passes list, and the shapes of what they read beside x. */
+const ofRows: readonly (readonly [
+  string,
+  Type,
+  Body,
+  Body,
+  string,
+  (width: number) => readonly number[][],
+])[] = [
+  [
+    "norm",
+    "bfloat16",
+    rmsNorm,
+    rmsNorm64,
+    "to, square, mean, add, rsqrt, spread, mul, to, mul, add, mul",
+    (width) => [[width], [width]],
+  ],
+  ["softmax", "float32", softmax, softmax, "max, spread, sub, exp, sum, spread, div", () => []],
+  [
+    "layer norm",
+    "float32",
+    layerNorm,
+    layerNorm,
+    "mean, spread, sub, square, mean, add, rsqrt, spread, mul, mul, add",
+    (width) => [[width], [width]],
+  ],
+];
+
+describe("chains of rows in fast programs", () => {
+  it.each(ofRows)(
+    "follow float64, alike on any number of threads: %s",
+    (_, dtype, body, reference, listed, others) => {
+      for (const shape of [
+        [67, 129],
+        [3, 5, 40],
+        [1, 7],
+        [50, 16],
+        [3, 8192],
+        [300, 1000],
+      ]) {
+        scope(() => {
+          const all = [shape, ...others(shape.at(-1) as number)];
+          const inputs = all.map((each, stream) => normal(each, stream, { dtype }).requiresGrad_());
+          const upstream = normal(shape, 3, { dtype });
+          const { results, forward, backward } = onThreads(1, () => played(body, inputs, upstream, true));
+          expect(forward).toContain(`= one pass of ${listed}(`);
+          expect(backward).toMatch(/one pass of [^(]*sum, [^(]*spread/);
+          expectAll(onThreads(2, () => played(body, inputs, upstream, true)).results, results);
+          const wanted = inFloat64(reference, inputs, upstream);
+          // With float32 a few roundings, and those of sums of up to 8,192 numbers in gradients. With bfloat16 numbers are rounded where backward
+          // reads them and at the end.
+          const tolerances = dtype === "float32" ? [2 ** -20, 2 ** -17] : [2 ** -7, 2 ** -7];
+          for (const [index, result] of results.entries())
+            expectNear(result as Tensor, wanted[index] as Tensor, tolerances[Math.min(index, 1)] as number);
+          expect(played(body, inputs, upstream).forward).not.toMatch(/one pass of [^(]*(mean|sum|max)/);
+        });
+      }
+    },
+  );
+
+  it("leave rows to libtorch that do not fit the cache, and dims that are not the last", () => {
+    scope(() => {
+      const byColumns: Body = (x) => x.sub(x.mean(0, true)).mul(2);
+      for (const [body, shape] of [
+        [softmax, [2, 8193]],
+        [byColumns, [8, 8]],
+      ] as const) {
+        const { forward } = played(body, [normal(shape, 1).requiresGrad_()], normal(shape, 2), true);
+        expect(forward).toMatch(/= aten::(amax|mean)/);
+      }
+    });
+  });
+
+  it("keep a view of rows that another operator reads", () => {
+    scope(() => {
+      const body: Body = (x, weight) => {
+        const spread = x.square().mean(-1, true).expand([6, 8]);
+        return x.mul(spread).add(spread.matmul(weight as Tensor));
+      };
+      const inputs = [normal([6, 8], 1).requiresGrad_(), normal([8, 8], 2).requiresGrad_()];
+      const upstream = normal([6, 8], 3);
+      const { results, forward } = played(body, inputs, upstream, true);
+      expect(forward).toMatch(/one pass of square, mean, spread, mul\(.*\n.*= view/);
+      const wanted = inFloat64(body, inputs, upstream);
+      // Products and sums of eight numbers: a few roundings.
+      for (const [index, result] of results.entries())
+        expectNear(result as Tensor, wanted[index] as Tensor, 2 ** -20);
+    });
+  });
+
+  it("have NaN as a row's largest number", () => {
+    scope(() => {
+      const x = normal([3, 70], 1);
+      x.narrow(0, 1, 1).narrow(1, 69, 1).fill_(Number.NaN);
+      const body: Body = (given) => given.mul(1).amax([-1], true).mul(1);
+      const { results, forward } = played(body, [x.requiresGrad_()], full([3, 1], 1), true);
+      expect(forward).toContain("one pass of mul, max, mul(");
+      expectSame(results[0] as Tensor, x.detach().amax([-1], true));
+    });
+  });
+});
+
+function onThreads<T>(count: number, body: () => T): T {
+  const before = numThreads();
+  setNumThreads(count);
+  try {
+    return body();
+  } finally {
+    setNumThreads(before);
+  }
+}

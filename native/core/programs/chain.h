@@ -63,21 +63,33 @@ inline const ElementwiseFacts& elementwise_facts(Elementwise op) {
 
 enum class ChainType : uint8_t { float32, bfloat16 };
 
+// How a step's value comes of its operands: element by element, as the sum, mean or largest of each row, or as a row's number for each of
+// its elements. Rows are for `fast` on the host.
+enum class ChainWay : uint8_t { each, sum, mean, max, spread };
+
 struct ChainStep {
-  Elementwise op = Elementwise::add;
+  ChainWay way = ChainWay::each;
+  Elementwise op = Elementwise::to;
   // Values: the sources, then one for each step.
   int32_t one = 0;
   int32_t other = 0;                      // as `one` where there is no second
   int32_t scratch = -1;                   // the tile that its value is in; -1: an output
   ChainType type = ChainType::float32;    // what its value is rounded to
+  bool is_row = false;                    // its value is one number for each row
 };
 
-// Element i of the chain is element i / hold % period of a tensor.
+inline const char* name_of(const ChainStep& step) {
+  constexpr const char* ways[] = {"", "sum", "mean", "max", "spread"};
+  return step.way == ChainWay::each ? elementwise_facts(step.op).name : ways[static_cast<size_t>(step.way)];
+}
+
+// Element i of the chain, or row i, is element i / hold % period of a tensor.
 struct ChainSource {
   float scalar = 0;
   int64_t period = 0;  // 0: the scalar
   int64_t hold = 1;
   ChainType type = ChainType::float32;
+  bool is_row = false;
 };
 
 struct Chain {
@@ -85,6 +97,7 @@ struct Chain {
   std::vector<ChainStep> steps;
   int32_t num_scratch = 0;
   int64_t numel = 0;
+  int64_t width = 1;  // elements of a row
   mutable std::shared_ptr<const void> kernel;  // what a device has compiled of it, by its first call
 };
 

@@ -1,9 +1,11 @@
-// Finds elementwise operators that follow each other in a recorded program, and makes one pass of them.
+// Finds elementwise operators that follow each other in a recorded program, in `fast` with sums, means and maxima of rows, and makes one
+// pass of them.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -108,7 +110,164 @@ bool has_same_bits(Elementwise op, ChainType type) {
   return type == ChainType::float32 || (op != Elementwise::rsqrt && op != Elementwise::cube);
 }
 
-// Joins the elementwise operators of one half.
+// A row stays in the second-level cache, with those that come of it.
+constexpr int64_t kMostWidth = 8192;
+
+// An operator that is part of a chain.
+struct Link {
+  ChainWay way;
+  Elementwise op;
+  bool is_row;
+  Instruction instruction;
+
+  Slot result() const { return instruction.results[0]; }
+};
+
+// Makes the steps of a chain from its links.
+class ChainMaker {
+ public:
+  ChainMaker(const std::vector<Geometry>& geometries, const std::vector<int32_t>& readers, bool fast)
+      : geometries_(geometries), readers_(readers), fast_(fast) {}
+
+  // The chain, and behind it the views that something else reads.
+  std::vector<Instruction> of(std::vector<Link> links, int64_t numel, int64_t width) {
+    chain_.numel = numel;
+    chain_.width = width;
+    const std::map<Slot, int32_t> within = reads_of(links);
+    std::vector<Instruction> made(1);
+    for (const Link& link : links) {
+      add(link);
+      const auto found = within.find(link.result());
+      const bool is_read = readers_[link.result()] > (found == within.end() ? 0 : found->second);
+      if (is_read && link.way == ChainWay::spread) made.push_back(link.instruction);
+      else if (is_read) outputs_.insert(link.result());
+    }
+    finish();
+    made[0].kind = Instruction::Kind::chain;
+    made[0].operands.push_back(std::move(sources_));
+    made[0].results = std::move(results_);
+    made[0].chain = std::make_shared<const Chain>(std::move(chain_));
+    return made;
+  }
+
+ private:
+  // Operands: sources, or -1 - a step.
+  struct Step {
+    ChainStep step;
+    Slot result;
+    std::array<int32_t, 2> reads;
+  };
+
+  // How often the links read each other's results. A view that only they read is none any more.
+  std::map<Slot, int32_t> reads_of(const std::vector<Link>& links) const {
+    std::map<Slot, int32_t> within;
+    for (const Link& link : links) {
+      if (link.way != ChainWay::spread) each_read(link.instruction, [&](Slot slot) { within[slot]++; });
+    }
+    for (const Link& link : links) {
+      if (link.way == ChainWay::spread && readers_[link.result()] == within[link.result()]) within[link.instruction.operands[0].slots[0]]++;
+    }
+    return within;
+  }
+
+  void add(const Link& link) {
+    const int32_t one = value_of(link, link.instruction.operands[0]);
+    const bool reads_two = link.way == ChainWay::each && elementwise_facts(link.op).arity == 2;
+    const int32_t other = reads_two ? value_of(link, link.instruction.operands[1]) : one;
+    ChainStep step;
+    step.way = link.way;
+    step.op = link.op;
+    step.is_row = link.is_row;
+    steps_.push_back({step, link.result(), {one, other}});
+  }
+
+  int32_t value_of(const Link& link, const Operand& operand) {
+    if (operand.kind != Operand::Kind::tensor) return add_source(kNoSlot, {scalar_of(link, operand), 0, 1, ChainType::float32, link.is_row});
+    const Slot slot = operand.slots[0];
+    for (size_t i = steps_.size(); i-- > 0;) {
+      if (steps_[i].result == slot) return link.way == ChainWay::each && steps_[i].step.is_row && !link.is_row ? spread(i) : step_at(i);
+    }
+    const Geometry& geometry = geometries_[slot];
+    ChainSource source = *source_in(geometry, link.way == ChainWay::each ? geometries_[link.result()] : geometry);
+    source.is_row = link.way == ChainWay::each && link.is_row;
+    return add_source(slot, source);
+  }
+
+  static int32_t step_at(size_t index) { return -1 - static_cast<int32_t>(index); }
+
+  // The elements that a row's number is for.
+  int32_t spread(size_t row) {
+    for (size_t i = row; i < steps_.size(); i++) {
+      if (steps_[i].step.way == ChainWay::spread && steps_[i].reads[0] == step_at(row)) return step_at(i);
+    }
+    ChainStep step;
+    step.way = ChainWay::spread;
+    steps_.push_back({step, kNoSlot, {step_at(row), step_at(row)}});
+    return step_at(steps_.size() - 1);
+  }
+
+  int32_t add_source(Slot slot, const ChainSource& source) {
+    for (size_t i = 0; i < chain_.sources.size(); i++) {
+      const ChainSource& known = chain_.sources[i];
+      const bool is_same = known.period == source.period && known.hold == source.hold && known.is_row == source.is_row;
+      if (slot != kNoSlot && sources_.slots[i] == slot && is_same) return static_cast<int32_t>(i);
+    }
+    sources_.slots.push_back(slot);
+    chain_.sources.push_back(source);
+    return static_cast<int32_t>(chain_.sources.size() - 1);
+  }
+
+  // Libtorch rounds a number that it adds to bfloat16, not one that it multiplies or divides by.
+  float scalar_of(const Link& link, const Operand& operand) const {
+    const auto number = static_cast<float>(*number_of(operand));
+    const bool rounds = !fast_ && *type_of(geometries_[link.result()]) == ChainType::bfloat16;
+    return rounds && (link.op == Elementwise::add || link.op == Elementwise::sub) ? static_cast<float>(c10::BFloat16(number)) : number;
+  }
+
+  // Steps are counted behind the sources. Those that are no output get a tile, which is free again behind its last reader.
+  void finish() {
+    std::vector<size_t> last_read(steps_.size());
+    for (size_t i = 0; i < steps_.size(); i++) {
+      last_read[i] = i;
+      for (const int32_t value : steps_[i].reads) {
+        if (value < 0) last_read[static_cast<size_t>(-1 - value)] = i;
+      }
+    }
+    const auto num_sources = static_cast<int32_t>(chain_.sources.size());
+    const auto index_of = [&](int32_t value) { return value < 0 ? num_sources - 1 - value : value; };
+    std::vector<int32_t> free;
+    for (size_t i = 0; i < steps_.size(); i++) {
+      ChainStep step = steps_[i].step;
+      step.one = index_of(steps_[i].reads[0]);
+      step.other = index_of(steps_[i].reads[1]);
+      const bool is_output = outputs_.count(steps_[i].result) != 0;
+      if (is_output || !fast_) step.type = *type_of(geometries_[steps_[i].result]);
+      if (step.way == ChainWay::spread) step.type = chain_.steps[static_cast<size_t>(step.one - num_sources)].type;
+      if (is_output) {
+        results_.push_back(steps_[i].result);
+      } else {
+        if (free.empty()) free.push_back(chain_.num_scratch++);
+        step.scratch = free.back();
+        free.pop_back();
+      }
+      chain_.steps.push_back(step);
+      for (size_t j = 0; j <= i; j++) {
+        if (last_read[j] == i && chain_.steps[j].scratch >= 0) free.push_back(chain_.steps[j].scratch);
+      }
+    }
+  }
+
+  const std::vector<Geometry>& geometries_;
+  const std::vector<int32_t>& readers_;
+  const bool fast_;
+  Chain chain_;
+  Operand sources_{Operand::Kind::tensors, {}, {}, 0};
+  std::vector<Step> steps_;
+  std::set<Slot> outputs_;
+  std::vector<Slot> results_;
+};
+
+// Joins the elementwise operators of one half, and in `fast` what makes one number of each row.
 class Chaining {
  public:
   Chaining(const Program& program, const std::vector<int32_t>& readers, bool fast)
@@ -116,16 +275,13 @@ class Chaining {
 
   std::vector<Instruction> of(std::vector<Instruction> instructions) {
     for (Instruction& instruction : instructions) {
-      const auto op = chainable(instruction);
-      if (op) {
-        if (!run_.empty() && numel_of(result_of(instruction)) != numel_of(result_of(run_[0].second))) close();
-        run_.emplace_back(*op, std::move(instruction));
-      } else if (instruction.kind == Instruction::Kind::view && !is_of_run(instruction.operands[0].slots[0])) {
+      if (joins(instruction)) continue;
+      if (instruction.kind == Instruction::Kind::view && find(instruction.operands[0].slots[0]) == nullptr) {
         made_.push_back(std::move(instruction));  // another look at what was there before the run
-      } else {
-        close();
-        made_.push_back(std::move(instruction));
+        continue;
       }
+      close();
+      if (!joins(instruction)) made_.push_back(std::move(instruction));
     }
     close();
     return std::move(made_);
@@ -134,14 +290,95 @@ class Chaining {
  private:
   const Geometry& result_of(const Instruction& instruction) const { return geometries_[instruction.results[0]]; }
 
-  bool is_of_run(Slot slot) const {
-    return std::any_of(run_.begin(), run_.end(), [&](const auto& each) { return each.second.results[0] == slot; });
+  const Link* find(Slot slot) const {
+    const auto found = std::find_if(run_.begin(), run_.end(), [&](const Link& link) { return link.result() == slot; });
+    return found == run_.end() ? nullptr : &*found;
+  }
+
+  // Adds an operator to the run, if it can be part of it.
+  bool joins(Instruction& instruction) { return joins_as_spread(instruction) || joins_as_reduction(instruction) || joins_as_each(instruction); }
+
+  void add(ChainWay way, Elementwise op, bool is_row, Instruction& instruction) { run_.push_back({way, op, is_row, std::move(instruction)}); }
+
+  bool joins_as_each(Instruction& instruction) {
+    const auto op = chainable(instruction);
+    if (!op) return false;
+    const int64_t numel = numel_of(result_of(instruction));
+    const bool is_row = has_rows() && result_of(instruction).sizes == row_sizes_;
+    if (!run_.empty() && !is_row && (numel != numel_ || !spreads_rows(instruction))) return false;
+    if (run_.empty()) numel_ = numel;
+    add(ChainWay::each, *op, is_row, instruction);
+    return true;
+  }
+
+  bool has_rows() const { return width_ > 1; }
+
+  // Whether each row's number that it reads is for all of the row.
+  bool spreads_rows(const Instruction& instruction) const {
+    bool spreads = true;
+    each_read(instruction, [&](Slot slot) {
+      const Link* const link = find(slot);
+      if (link != nullptr && link->is_row) spreads = spreads && is_spread(geometries_[slot], result_of(instruction));
+    });
+    return spreads;
+  }
+
+  bool is_spread(const Geometry& rows, const Geometry& all) const {
+    const auto source = source_in(rows, all);
+    return source && source->hold == width_ && source->period * width_ == numel_;
+  }
+
+  bool joins_as_spread(Instruction& instruction) {
+    if (!has_rows() || instruction.kind != Instruction::Kind::view) return false;
+    const Slot base = instruction.operands[0].slots[0];
+    const Link* const link = find(base);
+    if (link == nullptr || !link->is_row || instruction.geometry.offset != 0 || instruction.geometry.dtype != geometries_[base].dtype) return false;
+    // The view itself says nothing of its elements' places: they are those that the base has in its sizes.
+    const Geometry& view = result_of(instruction);
+    if (view.sizes.empty() || view.strides.back() != 0 || numel_of(view) != numel_) return false;
+    if (!is_spread(geometries_[base], view)) return false;
+    add(ChainWay::spread, Elementwise::to, false, instruction);
+    return true;
+  }
+
+  bool joins_as_reduction(Instruction& instruction) {
+    const auto way = reduction_of(instruction);
+    if (!way) return false;
+    const Geometry& rows = geometries_[instruction.operands[0].slots[0]];
+    const int64_t width = rows.sizes.back(), numel = numel_of(rows);
+    const bool fits = numel == numel_ && (!has_rows() || result_of(instruction).sizes == row_sizes_);
+    if (!run_.empty() && !fits) return false;
+    numel_ = numel;
+    width_ = width;
+    row_sizes_ = result_of(instruction).sizes;
+    add(*way, Elementwise::to, true, instruction);
+    return true;
+  }
+
+  std::optional<ChainWay> reduction_of(const Instruction& instruction) const {
+    static const std::map<std::string, ChainWay> all{
+        {"aten::sum.dim_IntList", ChainWay::sum}, {"aten::mean.dim", ChainWay::mean}, {"aten::amax", ChainWay::max}};
+    if (!fast_ || !has_one_result(instruction)) return std::nullopt;
+    const auto found = all.find(instruction.name());
+    if (found == all.end() || instruction.operands[0].slots.size() != 1 || instruction.operands[0].slots[0] == kNoSlot) return std::nullopt;
+    const Geometry &from = geometries_[instruction.operands[0].slots[0]], &to = result_of(instruction);
+    if (!type_of(from) || !type_of(to) || !is_dense(from) || !is_dense(to) || from.sizes.empty() || to.sizes.size() != from.sizes.size()) {
+      return std::nullopt;  // without the dim that is gone, sizes do not say which it was
+    }
+    const int64_t width = from.sizes.back();
+    const bool is_of_rows = width > 1 && width <= kMostWidth && numel_of(to) * width == numel_of(from) && to.sizes.back() == 1;
+    return is_of_rows && to.offset == 0 ? std::optional(found->second) : std::nullopt;
+  }
+
+  static bool has_one_result(const Instruction& instruction) {
+    return instruction.kind == Instruction::Kind::atomic && !instruction.lists && instruction.results.size() == 1 &&
+           instruction.results[0] != kNoSlot;
   }
 
   std::optional<Elementwise> chainable(const Instruction& instruction) const {
-    if (instruction.kind != Instruction::Kind::atomic || instruction.lists || instruction.results.size() != 1) return std::nullopt;
+    if (!has_one_result(instruction)) return std::nullopt;
     const auto op = elementwise_of(instruction);
-    if (!op || instruction.results[0] == kNoSlot) return std::nullopt;
+    if (!op) return std::nullopt;
     const Geometry& result = result_of(instruction);
     const auto type = type_of(result);
     if (!type || !is_dense(result) || result.offset != 0) return std::nullopt;
@@ -161,84 +398,23 @@ class Chaining {
   }
 
   void close() {
-    if (run_.empty()) return;
-    Chain chain;
-    Operand sources{Operand::Kind::tensors, {}, {}, 0};
-    Instruction joined;
-    joined.kind = Instruction::Kind::chain;
-    chain.numel = numel_of(result_of(run_[0].second));
-    const auto add_source = [&](Slot slot, const ChainSource& source) {
-      for (size_t i = 0; i < chain.sources.size(); i++) {
-        const ChainSource& known = chain.sources[i];
-        if (slot != kNoSlot && sources.slots[i] == slot && known.period == source.period && known.hold == source.hold) {
-          return static_cast<int32_t>(i);
-        }
-      }
-      sources.slots.push_back(slot);
-      chain.sources.push_back(source);
-      return static_cast<int32_t>(chain.sources.size() - 1);
-    };
-    // Sources first: steps are counted behind them.
-    std::vector<std::array<int32_t, 2>> read;  // of each step: a source, or -1 - a step
-    std::map<Slot, int32_t> within;            // reads by the run itself
-    for (size_t i = 0; i < run_.size(); i++) {
-      const auto& [op, instruction] = run_[i];
-      const auto value_of = [&, &op = op, &instruction = instruction](const Operand& operand) {
-        if (operand.kind != Operand::Kind::tensor) return add_source(kNoSlot, {scalar_of(op, instruction, operand), 0});
-        for (size_t j = i; j-- > 0;) {
-          if (run_[j].second.results[0] == operand.slots[0]) return -1 - static_cast<int32_t>(j);
-        }
-        return add_source(operand.slots[0], *source_in(geometries_[operand.slots[0]], result_of(instruction)));
-      };
-      const int32_t one = value_of(instruction.operands[0]);
-      read.push_back({one, elementwise_facts(op).arity == 1 ? one : value_of(instruction.operands[1])});
-      each_read(instruction, [&](Slot slot) { within[slot]++; });
+    const bool is_lone_reduction = run_.size() == 1 && run_[0].way != ChainWay::each;
+    if (is_lone_reduction) {
+      made_.push_back(std::move(run_[0].instruction));
+    } else if (!run_.empty()) {
+      for (Instruction& made : ChainMaker(geometries_, readers_, fast_).of(std::move(run_), numel_, width_)) made_.push_back(std::move(made));
     }
-    std::vector<size_t> last_read(run_.size());
-    for (size_t i = 0; i < run_.size(); i++) {
-      last_read[i] = i;
-      for (const int32_t value : read[i]) {
-        if (value < 0) last_read[static_cast<size_t>(-1 - value)] = i;
-      }
-    }
-    const auto num_sources = static_cast<int32_t>(chain.sources.size());
-    const auto index_of = [&](int32_t value) { return value < 0 ? num_sources - 1 - value : value; };
-    std::vector<int32_t> free;
-    for (size_t i = 0; i < run_.size(); i++) {
-      ChainStep step{run_[i].first, index_of(read[i][0]), index_of(read[i][1])};
-      const Slot result = run_[i].second.results[0];
-      const bool is_output = readers_[result] > within[result];
-      if (is_output || !fast_) step.type = *type_of(geometries_[result]);
-      if (is_output) {
-        joined.results.push_back(result);
-      } else {
-        if (free.empty()) free.push_back(chain.num_scratch++);
-        step.scratch = free.back();
-        free.pop_back();
-      }
-      chain.steps.push_back(step);
-      // A tile is free again behind its last reader.
-      for (size_t j = 0; j <= i; j++) {
-        if (last_read[j] == i && chain.steps[j].scratch >= 0) free.push_back(chain.steps[j].scratch);
-      }
-    }
-    joined.operands.push_back(std::move(sources));
-    joined.chain = std::make_shared<const Chain>(std::move(chain));
-    made_.push_back(std::move(joined));
     run_.clear();
-  }
-
-  // Libtorch rounds a number that it adds to bfloat16, not one that it multiplies or divides by.
-  float scalar_of(Elementwise op, const Instruction& instruction, const Operand& operand) const {
-    const auto number = static_cast<float>(*number_of(operand));
-    const bool rounds = !fast_ && *type_of(result_of(instruction)) == ChainType::bfloat16;
-    return rounds && (op == Elementwise::add || op == Elementwise::sub) ? static_cast<float>(c10::BFloat16(number)) : number;
+    width_ = 1;
   }
 
   const std::vector<Geometry>& geometries_;
   const std::vector<int32_t>& readers_;
   const bool fast_;
-  std::vector<std::pair<Elementwise, Instruction>> run_;
+  std::vector<Link> run_;
+  int64_t numel_ = 0;  // of the run, without its rows' numbers
+  int64_t width_ = 1;  // of its rows; 1 while it has none
+  std::vector<int64_t> row_sizes_;
   std::vector<Instruction> made_;
 };
 

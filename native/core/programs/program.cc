@@ -334,7 +334,8 @@ std::string Instruction::name() const {
   if (kind == Kind::chain) {
     std::string text;
     for (const ChainStep& step : chain->steps) {
-      text += (text.empty() ? "one pass of " : ", ") + std::string(elementwise_facts(step.op).name);
+      text += text.empty() ? "one pass of " : ", ";
+      text += name_of(step);
     }
     return text;
   }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/row_rules.h"
 
 namespace troupe {
@@ -70,6 +72,32 @@ struct ApplyToTwo {
   }
 };
 
+constexpr int kReduceLanes = 32;
+
+// One number for each row; NaN is the largest of all.
+template <class From, class To>
+struct ReduceRows {
+  static TROUPE_INLINE void run(ChainWay way, const From* from, To* to, int64_t rows, int64_t width) {
+    for (int64_t row = 0; row < rows; row++) store(to, row, way == ChainWay::max ? max(from + row * width, width) : sum(way, from + row * width, width));
+  }
+
+ private:
+  static TROUPE_INLINE float sum(ChainWay way, const From* row, int64_t width) {
+    const float sum = sum_terms<float, kReduceLanes>(0, width, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(row, i); });
+    return way == ChainWay::mean ? sum / static_cast<float>(width) : sum;
+  }
+
+  static TROUPE_INLINE float max(const From* row, int64_t width) {
+    float lanes[kReduceLanes];
+    for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
+    const auto larger = [](float a, float b) TROUPE_INLINE_LAMBDA {
+      const float more = b > a ? b : a;
+      return b != b ? b : (a != a ? a : more);
+    };
+    return fold_lanes(lanes, 0, width, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(row, i); }, larger);
+  }
+};
+
 // Elements `begin` to `begin + numel - 1` of a source that repeats.
 template <class Element>
 void lay_out(const ChainSource& source, const Element* from, int64_t begin, int64_t numel, Element* to) {
@@ -85,11 +113,16 @@ void lay_out(const ChainSource& source, const Element* from, int64_t begin, int6
   }
 }
 
-// The part of a chain that one thread computes.
+// The part of a chain that one thread computes: rows, one behind the other.
 class Pass {
  public:
   Pass(const Chain& chain, const std::vector<const void*>& sources, const std::vector<void*>& outputs, int64_t begin, int64_t end)
-      : chain_(chain), sources_(sources), outputs_(outputs), begin_(begin), end_(end), tile_(std::min(kTile, end - begin)) {}
+      : chain_(chain),
+        sources_(sources),
+        outputs_(outputs),
+        begin_(begin),
+        end_(end),
+        tile_(std::min(std::max<int64_t>(1, kTile / chain.width) * chain.width, end - begin)) {}
 
   void run() const {
     const size_t num_sources = chain_.sources.size();
@@ -104,7 +137,7 @@ class Pass {
       auto output = outputs_.begin();
       for (size_t i = 0; i < chain_.steps.size(); i++) {
         const ChainStep& step = chain_.steps[i];
-        void* const to = step.scratch < 0 ? static_cast<char*>(*output++) + static_cast<size_t>(at) * bytes_of(step.type)
+        void* const to = step.scratch < 0 ? static_cast<char*>(*output++) + static_cast<size_t>(count(step.is_row, at)) * bytes_of(step.type)
                                           : static_cast<void*>(tiles.data() + step.scratch * tile_);
         apply(step, values[static_cast<size_t>(step.one)], values[static_cast<size_t>(step.other)], to, numel);
         values[num_sources + i] = to;
@@ -113,21 +146,27 @@ class Pass {
   }
 
  private:
+  // How many numbers so many elements are.
+  int64_t count(bool is_row, int64_t numel) const { return is_row ? numel / chain_.width : numel; }
+
   // Where a tile of a source is; in `tile`, unless it is read in place.
   const void* read(size_t index, int64_t at, int64_t numel, float* tile) const {
     const ChainSource& source = chain_.sources[index];
     const bool is_first = at == begin_;
+    const int64_t place = count(source.is_row, at), here = count(source.is_row, numel);
     if (source.period == 0) {
-      if (is_first) std::fill_n(tile, numel, source.scalar);
+      if (is_first) std::fill_n(tile, here, source.scalar);
       return tile;
     }
     const void* const from = sources_[index];
-    if (source.period == chain_.numel) return static_cast<const char*>(from) + static_cast<size_t>(at) * bytes_of(source.type);
+    if (source.period == count(source.is_row, chain_.numel)) {
+      return static_cast<const char*>(from) + static_cast<size_t>(place) * bytes_of(source.type);
+    }
     // The same in every tile.
-    if (!is_first && tile_ % source.period == 0 && source.hold == 1) return tile;
+    if (!is_first && count(source.is_row, tile_) % source.period == 0 && source.hold == 1) return tile;
     with_type(source.type, [&](auto* type) {
       using Element = std::remove_pointer_t<decltype(type)>;
-      lay_out(source, static_cast<const Element*>(from), at, numel, reinterpret_cast<Element*>(tile));
+      lay_out(source, static_cast<const Element*>(from), place, here, reinterpret_cast<Element*>(tile));
     });
     return tile;
   }
@@ -144,13 +183,24 @@ class Pass {
         using To = std::remove_pointer_t<decltype(made)>;
         const One* const a = static_cast<const One*>(one);
         To* const y = static_cast<To*>(to);
-        if (elementwise_facts(step.op).arity == 1) return run_best<ApplyToOne<One, To>>(step.op, a, y, numel);
+        if (step.way == ChainWay::spread) return spread(a, y, numel);
+        if (step.way != ChainWay::each) return run_best<ReduceRows<One, To>>(step.way, a, y, count(true, numel), chain_.width);
+        const int64_t here = count(step.is_row, numel);
+        if (elementwise_facts(step.op).arity == 1) return run_best<ApplyToOne<One, To>>(step.op, a, y, here);
         with_type(type_of(step.other), [&](auto* second) {
           using Other = std::remove_pointer_t<decltype(second)>;
-          run_best<ApplyToTwo<One, Other, To>>(step.op, a, static_cast<const Other*>(other), y, numel);
+          run_best<ApplyToTwo<One, Other, To>>(step.op, a, static_cast<const Other*>(other), y, here);
         });
       });
     });
+  }
+
+  template <class One, class To>
+  void spread(const One* rows, To* to, int64_t numel) const {
+    for (int64_t row = 0; row < numel / chain_.width; row++) {
+      store(to, row * chain_.width, load(rows, row));
+      std::fill_n(to + row * chain_.width + 1, chain_.width - 1, to[row * chain_.width]);
+    }
   }
 
   const Chain& chain_;
@@ -162,7 +212,10 @@ class Pass {
 }  // namespace
 
 void run_chain(const Chain& chain, const std::vector<const void*>& sources, const std::vector<void*>& outputs) {
-  at::parallel_for(0, chain.numel, kGrainElements, [&](int64_t begin, int64_t end) { Pass(chain, sources, outputs, begin, end).run(); });
+  const int64_t width = chain.width;
+  at::parallel_for(0, chain.numel / width, grain_rows(width), [&](int64_t begin, int64_t end) {
+    Pass(chain, sources, outputs, begin * width, end * width).run();
+  });
 }
 
 }  // namespace troupe
