@@ -16,6 +16,7 @@ import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { write } from "./checkpoint/files.ts";
 import { slopeOf } from "./checkpoint/growth.ts";
 import { median } from "./measure/median.ts";
+import { timed } from "./measure/timed.ts";
 
 const usage = `
 usage: npm run bench -- service [OPTIONS]
@@ -150,10 +151,4 @@ async function growth(numSaves: number): Promise<number> {
     held.push(process.memoryUsage.rss());
   }
   return slopeOf(held.slice(40)) / 2 ** 20;
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { empty, type Tensor } from "troupe";
 import { type Checkpoint, CheckpointDraft, LocalFolder, openCheckpoint } from "troupe/checkpoint";
 import { median } from "../measure/median.ts";
+import { timed } from "../measure/timed.ts";
 
 /** A save and a load of a checkpoint, and plain transfers of as many bytes, medians in milliseconds. */
 export interface FileTimes {
@@ -76,10 +77,4 @@ async function read(path: string, sizeBytes: number): Promise<void> {
   const bytes = new Uint8Array(PLAIN_BYTES).fill(1);
   await using file = await open(path, "r");
   for (let at = 0; at < sizeBytes; at += PLAIN_BYTES) await file.read(bytes, 0, PLAIN_BYTES, at);
-}
-
-async function timed(work: () => Promise<void>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
 }

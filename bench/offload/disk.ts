@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { StagedRecords } from "../../src/compute/offload/index.ts";
+import { timed } from "../measure/timed.ts";
 
 const MIB = 2 ** 20;
 const RECORD_MIB = 32;
@@ -30,7 +31,7 @@ export async function reportDisk(directory: string, sizeMib: number): Promise<vo
     await records.written();
   });
   records.dispose();
-  const rate = (seconds: number, bytes = totalBytes) => bytes / MIB / seconds;
+  const rate = (ms: number, bytes = totalBytes) => bytes / MIB / (ms / 1000);
   const line = (what: string, ours: number, peer: number) =>
     console.log(
       `${what.padEnd(26)} ${ours.toFixed(0).padStart(6)} MiB/s, dd ${peer.toFixed(0)}: ${(ours / peer).toFixed(2)} x`,
@@ -54,10 +55,4 @@ function dd(directory: string, direction: "read" | "write", totalBytes: number):
   const { status, stderr } = spawnSync("dd", args, { encoding: "utf8" });
   if (status !== 0) throw new Error(`[bench offload] expected dd to ${direction} ${file}: ${stderr}`);
   return totalBytes / MIB / ((performance.now() - begin) / 1000);
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return (performance.now() - begin) / 1000;
 }
