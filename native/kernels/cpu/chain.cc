@@ -33,35 +33,16 @@ TROUPE_INLINE float silu_slope(float x) {
 
 size_t bytes_of(ChainType type) { return type == ChainType::bfloat16 ? sizeof(c10::BFloat16) : sizeof(float); }
 
-// A step of one operand.
-template <class One, class To>
-struct ApplyToOne {
-  static TROUPE_INLINE void run(Elementwise op, const One* one, To* __restrict to, int64_t numel) {
-    switch (op) {
-#define TROUPE_EACH(name, arity, value)                                                        \
-  case Elementwise::name:                                                                      \
-    if constexpr (arity == 1) {                                                                \
-      for (int64_t i = 0; i < numel; i++) {                                                    \
-        [[maybe_unused]] const float a = load(one, i), b = 0;                                  \
-        store(to, i, value);                                                                   \
-      }                                                                                        \
-    }                                                                                          \
-    return;
-      TROUPE_ELEMENTWISE(TROUPE_EACH) TROUPE_ELEMENTARY(TROUPE_EACH)
-#undef TROUPE_EACH
-    }
-  }
-};
-
+// A step of one operand is given it twice.
 template <class One, class Other, class To>
-struct ApplyToTwo {
+struct Apply {
   static TROUPE_INLINE void run(Elementwise op, const One* one, const Other* other, To* __restrict to, int64_t numel) {
     switch (op) {
 #define TROUPE_EACH(name, arity, value)                                                        \
   case Elementwise::name:                                                                      \
-    if constexpr (arity == 2) {                                                                \
+    if constexpr (arity == 2 || std::is_same_v<One, Other>) {                                  \
       for (int64_t i = 0; i < numel; i++) {                                                    \
-        const float a = load(one, i), b = load(other, i);                                      \
+        [[maybe_unused]] const float a = load(one, i), b = load(other, i);                     \
         store(to, i, value);                                                                   \
       }                                                                                        \
     }                                                                                          \
@@ -185,11 +166,9 @@ class Pass {
         To* const y = static_cast<To*>(to);
         if (step.way == ChainWay::spread) return spread(a, y, numel);
         if (step.way != ChainWay::each) return run_best<ReduceRows<One, To>>(step.way, a, y, count(true, numel), chain_.width);
-        const int64_t here = count(step.is_row, numel);
-        if (elementwise_facts(step.op).arity == 1) return run_best<ApplyToOne<One, To>>(step.op, a, y, here);
         with_type(type_of(step.other), [&](auto* second) {
           using Other = std::remove_pointer_t<decltype(second)>;
-          run_best<ApplyToTwo<One, Other, To>>(step.op, a, static_cast<const Other*>(other), y, here);
+          run_best<Apply<One, Other, To>>(step.op, a, static_cast<const Other*>(other), y, count(step.is_row, numel));
         });
       });
     });
