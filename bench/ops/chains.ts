@@ -1,18 +1,15 @@
 // A norm that a user writes, whose elementwise operators a program joins.
 import {
-  beginRecording,
-  endForward,
   full,
   grad,
-  improveProgram,
   ops,
   playBackward,
   playForward,
-  recordBackward,
   scope,
   type Tensor,
 } from "../../src/compute/tensor/index.ts";
 import { load } from "../measure/machine.ts";
+import { recorded } from "./recorded.ts";
 
 const [rows, width] = [512, 768];
 const numTurns = 15;
@@ -30,7 +27,10 @@ export function timeChains(): void {
       exact: Number.POSITIVE_INFINITY,
       fast: Number.POSITIVE_INFINITY,
     };
-    const programs = { exact: recorded(inputs, upstream, false), fast: recorded(inputs, upstream, true) };
+    const programs = {
+      exact: recorded(norm, inputs, upstream, false),
+      fast: recorded(norm, inputs, upstream, true),
+    };
     const run = (mode: keyof typeof least) => {
       if (mode === "off") return void grad([norm(inputs)], inputs, [upstream]);
       const { call } = playForward(programs[mode], inputs, [], [false], true);
@@ -62,14 +62,4 @@ function norm([x, weight, residual]: readonly Tensor[]): Tensor {
     .mul(weight as Tensor)
     .add(residual as Tensor)
     .mul(0.7);
-}
-
-function recorded(inputs: readonly Tensor[], upstream: Tensor, fast: boolean): number {
-  const recording = beginRecording(inputs, []);
-  const y = norm(inputs);
-  const refusal = endForward(recording, [y], []);
-  const { program } = recordBackward(recording, [upstream], () => grad([y], inputs, [upstream]));
-  if (refusal !== "" || typeof program !== "number") throw new Error(`${refusal}${program}`);
-  improveProgram(program, fast);
-  return program;
 }

@@ -1,20 +1,16 @@
 // Parts of GPT-2 with the bits of single operators and with those of fast programs, by turns.
 import {
-  beginRecording,
-  endForward,
   full,
-  grad,
-  improveProgram,
   ops,
   playBackward,
   playForward,
-  recordBackward,
   scope,
   setTileProducts,
   type Tensor,
   zeros,
 } from "../../src/compute/tensor/index.ts";
 import { load } from "../measure/machine.ts";
+import { recorded } from "./recorded.ts";
 
 const [rows, width, inner, classes] = [512, 768, 3072, 50_257];
 const numTurns = 15;
@@ -32,9 +28,10 @@ function timeFeedForward(): void {
     drawn(shape, stream).requiresGrad_(),
   );
   const upstream = drawn([rows, width], inputs.length);
-  const programs = { exact: recorded(inputs, upstream), fast: recorded(inputs, upstream) };
-  improveProgram(programs.exact);
-  improveProgram(programs.fast, true);
+  const programs = {
+    exact: recorded(feedForward, inputs, upstream, false),
+    fast: recorded(feedForward, inputs, upstream, true),
+  };
   compare(`feed-forward half, ${rows} × ${width} × ${inner}`, (mode) => {
     const { call } = playForward(programs[mode], inputs, [], [false], true);
     playBackward(call, [upstream], inputs.length);
@@ -82,12 +79,7 @@ function drawn(shape: readonly number[], stream: number): Tensor {
   return ops.troupe.philoxNormal_(full(shape, 0), 0, 0.05, 1, stream, 0).to("bfloat16");
 }
 
-function recorded(inputs: readonly Tensor[], upstream: Tensor): number {
-  const [x, up, bias, down, last] = inputs as [Tensor, Tensor, Tensor, Tensor, Tensor];
-  const recording = beginRecording(inputs, []);
-  const y = x.add(ops.addmm(last, ops.troupe.biasGelu(x.mm(up), bias, "tanh"), down));
-  const refusal = endForward(recording, [y], []);
-  const { program } = recordBackward(recording, [upstream], () => grad([y], inputs, [upstream]));
-  if (refusal !== "" || typeof program !== "number") throw new Error(`${refusal}${program}`);
-  return program;
+function feedForward([x, up, bias, down, last]: readonly Tensor[]): Tensor {
+  const activated = ops.troupe.biasGelu((x as Tensor).mm(up as Tensor), bias as Tensor, "tanh");
+  return (x as Tensor).add(ops.addmm(last as Tensor, activated, down as Tensor));
 }
