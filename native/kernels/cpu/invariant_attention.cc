@@ -89,6 +89,11 @@ void write_mean(const Heads<Element>& values, int64_t batch, int64_t group, int6
   }
 }
 
+// Biases of the keys from `first` to `last`, the last of them first, as where texts are written.
+void lay_by_distance(const float* of_keys, const std::vector<int64_t>& keys, int64_t first, int64_t last, float* to) {
+  for (int64_t key = last; key-- > first;) *to++ = of_keys[keys[static_cast<size_t>(key)]];
+}
+
 template <class Element>
 void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::vector<SeenKeys>& seen,
                     const at::Tensor& bias, bool causal, int64_t window, float scale, const InvariantlyAttended& result) {
@@ -125,13 +130,9 @@ void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
         continue;
       }
       if (biases) {
-        // Of the keys that are seen, the last comes first, as where texts are written.
-        const std::vector<int64_t>& keys = seen[index].keys;
-        float* next = by_distance.data();
-        for (int64_t head = 0; head < readers; head++) {
-          const float* const of_keys = biases->at(batch, group * readers + head, row);
-          for (int64_t key = last_key; key-- > first_key;) *next++ = of_keys[keys[static_cast<size_t>(key)]];
-        }
+        for (int64_t head = 0; head < readers; head++)
+          lay_by_distance(biases->at(batch, group * readers + head, row), seen[index].keys, first_key, last_key,
+                          by_distance.data() + head * (last_key - first_key));
       }
       const Reading<Element> reading{&paged.keys[index],
                                      &paged.values[index],
