@@ -74,24 +74,30 @@ describe.each(floatTypes)("invariant attention in %s", (dtype) => {
   const [length, width] = [37, 20] as const;
   const heads = (count: number, stream: number) => normal([3, count, length, width], stream, { dtype });
   const [q, k, v] = [heads(4, 1), heads(2, 2), heads(2, 3)] as const;
-  const attend = (of: readonly Tensor[], mask?: Tensor, window = 0) =>
+  const attend = (of: readonly Tensor[], mask?: Tensor, window = 0, bias?: Tensor) =>
     ops.troupe.maskedAttention(
       of[0] as Tensor,
       of[1] as Tensor,
       of[2] as Tensor,
       mask,
-      undefined,
+      bias,
       true,
       window,
       0.2,
     );
 
-  it.each([0, 9])("is the other's up to rounding, and so are its gradients: window %s", (window) => {
+  it.each([
+    [0, undefined],
+    [9, undefined],
+    [0, [1, 4, length, length]],
+    [9, [3, 1, 1, length]],
+  ])("is the other's up to rounding, and so are its gradients: window %s, bias %s", (window, biased) => {
     const mask = normal([3, 1, 1, length], 4).gt(-1);
+    const bias = biased && normal(biased, 6);
     const results = [true, false].map((invariant) => {
       setInvariant(invariant);
       const leaves = [q, k, v].map((each) => each.clone().requiresGrad_());
-      const out = attend(leaves, mask, window);
+      const out = attend(leaves, mask, window, bias);
       return [out, ...gradientsOf([out], leaves, [normal(out.shape, 5, { dtype })])];
     });
     results[0]?.forEach((result, index) => {

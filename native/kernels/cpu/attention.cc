@@ -91,7 +91,7 @@ struct Attended {
 
 Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Options options, bool in_tiles) {
   if (is_invariant()) {
-    const InvariantlyAttended attended = attend_invariantly(q, k, v, at::Tensor(), options.causal, 0, options.scale);
+    const InvariantlyAttended attended = attend_invariantly(q, k, v, {}, {}, options.causal, 0, options.scale);
     return {attended.out_BHTD, attended.logsumexp_BHT1};
   }
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);

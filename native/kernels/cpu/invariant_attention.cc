@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -88,9 +89,14 @@ void write_mean(const Heads<Element>& values, int64_t batch, int64_t group, int6
   }
 }
 
+// Biases of the keys from `first` to `last`, the last of them first, as where texts are written.
+void lay_by_distance(const float* of_keys, const std::vector<int64_t>& keys, int64_t first, int64_t last, float* to) {
+  for (int64_t key = last; key-- > first;) *to++ = of_keys[keys[static_cast<size_t>(key)]];
+}
+
 template <class Element>
-void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::vector<SeenKeys>& seen, bool causal,
-                    int64_t window, float scale, const InvariantlyAttended& result) {
+void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::vector<SeenKeys>& seen,
+                    const at::Tensor& bias, bool causal, int64_t window, float scale, const InvariantlyAttended& result) {
   const int64_t batches = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3), groups = k.size(1), num_keys = k.size(2);
   const int64_t readers = heads / groups;
   const Paged<Element> paged = lay_in_pages<Element>(k, v, seen);
@@ -100,9 +106,12 @@ void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   const Heads<Element> from(q), values(v);
   auto* to = result.out_BHTD.template data_ptr<Element>();
   auto* logsumexps = result.logsumexp_BHT1.template data_ptr<float>();
+  std::optional<Heads<float>> biases;
+  if (bias.defined()) biases.emplace(bias.expand({batches, heads, rows, num_keys}));
   const int64_t work = readers * width * std::max<int64_t>(1, num_keys);
   at::parallel_for(0, batches * groups * rows, grain_rows(work), [&](int64_t first, int64_t last) {
     std::vector<float> scratch(static_cast<size_t>(2 * width + num_pages * kPagePositions));
+    std::vector<float> by_distance(static_cast<size_t>(biases ? readers * num_keys : 0));
     for (int64_t item = first; item < last; item++) {
       // Causal rows grow: threads, which take halves, have rows of all lengths each.
       const int64_t row = item % rows, group = item / rows % groups, batch = item / rows / groups;
@@ -120,6 +129,11 @@ void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
         }
         continue;
       }
+      if (biases) {
+        for (int64_t head = 0; head < readers; head++)
+          lay_by_distance(biases->at(batch, group * readers + head, row), seen[index].keys, first_key, last_key,
+                          by_distance.data() + head * (last_key - first_key));
+      }
       const Reading<Element> reading{&paged.keys[index],
                                      &paged.values[index],
                                      pages.data(),
@@ -134,7 +148,9 @@ void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
                                      scale,
                                      scratch.data(),
                                      logsumexp,
-                                     rows};
+                                     rows,
+                                     biases ? by_distance.data() : nullptr,
+                                     last_key - first_key};
       run_best<AttendPages<Element>>(&reading);
     }
   });
@@ -143,7 +159,7 @@ void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 }  // namespace
 
 InvariantlyAttended attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
-                                       bool causal, int64_t window, float scale) {
+                                       const at::Tensor& bias, bool causal, int64_t window, float scale) {
   TORCH_CHECK(!mask.defined() || (mask.size(1) == 1 && mask.size(2) == 1),
               "[attention] expected an invariant forward to have one mask for all queries of a row, got ", mask.sizes());
   const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
@@ -154,7 +170,7 @@ InvariantlyAttended attend_invariantly(const at::Tensor& q, const at::Tensor& k,
                                    at::empty({q.size(0), q.size(1), q.size(2), 1}, q.options().dtype(at::kFloat))};
   with_float_type(q.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
-    attend_queries<Element>(dense_q, dense_k, dense_v, seen, causal, window, scale, result);
+    attend_queries<Element>(dense_q, dense_k, dense_v, seen, bias, causal, window, scale, result);
   });
   return result;
 }

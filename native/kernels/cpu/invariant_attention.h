@@ -13,8 +13,9 @@ struct InvariantlyAttended {
 };
 
 // q [B,H,T,D], k and v [B,G,S,D] of one float dtype, any strides; query t stands beside key t + S - T. `mask` is undefined or bool
-// [B or 1, 1, 1, S]: keys that it hides are left out as if they were not there. A query that sees nothing gets the mean of all values.
+// [B or 1, 1, 1, S]: keys that it hides are left out as if they were not there. `bias` is undefined or float32 [B or 1, H or 1, T or 1, S],
+// added to the scaled scores. A query that sees nothing gets the mean of all values.
 InvariantlyAttended attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
-                                       bool causal, int64_t window, float scale);
+                                       const at::Tensor& bias, bool causal, int64_t window, float scale);
 
 }  // namespace troupe

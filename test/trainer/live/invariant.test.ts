@@ -18,7 +18,7 @@ const layouts: readonly (readonly [string, RuntimeOptions])[] = [
   ["recomputed blocks", { ranks: 1, recompute: true }],
 ];
 
-/** The texts as a batch, padded on the right. */
+/** The texts, two of each prompt, as a batch that is padded on the right. */
 function batchOf(texts: readonly GeneratedText[]) {
   const longest = Math.max(...texts.map(({ sequence }) => sequence.length));
   const padded = (row: readonly number[], end: number) => [
@@ -27,17 +27,26 @@ function batchOf(texts: readonly GeneratedText[]) {
   ];
   const behindPrompt = ({ sequence, tokens }: GeneratedText, values: readonly number[]) =>
     padded([...new Array<number>(sequence.length - tokens.length - 1).fill(0), ...values], longest - 1);
+  const read = prompts.flatMap((prompt) => [prompt, prompt]);
+  const longestRead = Math.max(...read.map(({ length }) => length));
+  const integers = (rows: readonly (readonly number[])[]) => tensor(rows, { dtype: "int64" });
   return {
-    tokens: tensor(
-      texts.map(({ sequence }) => padded(sequence, longest)),
-      { dtype: "int64" },
-    ),
+    tokens: integers(texts.map(({ sequence }) => padded(sequence, longest))),
     told: tensor(texts.map((text) => behindPrompt(text, text.logProbs))),
     written: tensor(
       texts.map((text) =>
         behindPrompt(
           text,
           text.tokens.map(() => 1),
+        ),
+      ),
+    ),
+    read: integers(read.map((row) => padded(row, longestRead))),
+    present: integers(
+      read.map((row) =>
+        padded(
+          row.map(() => 1),
+          longestRead,
         ),
       ),
     ),
@@ -76,6 +85,14 @@ describe("an invariant generator and its trainer agree to the last bit", () => {
       expect(await apart({ ...layout, precision, invariant: true }, family)).toEqual([0, 0, 0, 0]);
     },
   );
+
+  it.each(
+    layouts.map(
+      ([name, layout], index) => [(["fp32", "bf16"] as const)[index % 2] ?? "fp32", name, layout] as const,
+    ),
+  )("replies of T5 in %s: %s", async (precision, _, layout) => {
+    expect(await apart({ ...layout, precision, invariant: true }, "t5")).toEqual([0, 0, 0, 0]);
+  });
 
   // Each layout with two of the six, and each of these with some.
   it.each(

@@ -175,11 +175,11 @@ describe("an invariant model", () => {
       "expected invariant to be used with graph off, got true",
     );
     await expect(open({}, { activation: "silu" })).rejects.toThrow(
-      "[options] expected invariant to be used with relu, gelu after a bias, or a gated silu, got silu in transformer.h.0.mlp.c_fc",
+      "[options] expected invariant to be used with relu, gelu after a bias, or a gate of silu or gelu, got silu in transformer.h.0.mlp.c_fc",
     );
     const family = new URL("../../fixtures/jobs/family.ts", import.meta.url);
-    await expect(open({}, { family: "bart" }, family)).rejects.toThrow(
-      "expected invariant to be used with a causal language model whose texts can share a row, got BartForConditionalGeneration",
+    await expect(open({}, { family: "bert" }, family)).rejects.toThrow(
+      "expected invariant to be used with a model that writes texts and can pack them into one row, got BertForMaskedLM",
     );
     await expect(open({ device: "cuda" })).rejects.toThrow(
       "expected invariant to be used on cpu or sim, got true (a GPU's libraries choose their order of sums by the size of a batch)",

@@ -203,27 +203,32 @@ export function dryRun(
 /** Activations whose result does not depend on an element's place in memory. */
 const EXACT: readonly (ActivationName | undefined)[] = [undefined, "linear", "relu", "relu2"];
 
-/** @throws {TroupeError} `OPTION` for a model of which a part may compute a token by others than those before it */
+/** @throws {TroupeError} `OPTION` for a model of which a part may compute a token by others than those that it sees */
 function checkInvariant(model: Module): void {
   const refuse = (expected: string, got: string) => optionError("invariant", expected, got);
-  const { packs, configJson } = model as {
-    readonly packs?: boolean;
-    readonly configJson?: Readonly<Record<string, unknown>>;
-  };
-  // T5's bias has no invariant kernel.
-  if (packs !== true || configJson?.is_encoder_decoder === true)
-    throw refuse("used with a causal language model whose texts can share a row", model.constructor.name);
+  if ((model as { readonly packs?: boolean }).packs !== true)
+    throw refuse(
+      "used with a model that writes texts and can pack them into one row",
+      model.constructor.name,
+    );
   if (isPrefixed(model)) throw refuse("used without prefixes, of which generation keeps no pages", "one");
   for (const [name, module] of model.namedModules()) {
     if (module instanceof MixtureOfExperts)
       throw refuse("used without experts, of which each computes its tokens together", name);
-    const { activation } = module as { readonly activation?: ActivationName };
+    const { activation, isGated } = module as {
+      readonly activation?: ActivationName;
+      readonly isGated?: boolean;
+    };
+    const isGelu = geluForm(activation) !== undefined;
     const isFused =
       module instanceof Affine
-        ? module.bias !== null && geluForm(activation) !== undefined
-        : activation === "silu" || activation === "swish"; // of a gated layer
+        ? module.bias !== null && isGelu
+        : isGated === true && (isGelu || activation === "silu" || activation === "swish");
     if (!isFused && !EXACT.includes(activation))
-      throw refuse("used with relu, gelu after a bias, or a gated silu", `${activation} in ${name}`);
+      throw refuse(
+        "used with relu, gelu after a bias, or a gate of silu or gelu",
+        `${activation} in ${name}`,
+      );
   }
 }
 

@@ -1,4 +1,4 @@
-import { ops, type Tensor } from "../../tensor/index.ts";
+import { isInvariant, ops, type Tensor, zeros } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
 
 // biome-ignore lint/suspicious/noApproximativeNumericConstant: six digits, as transformers has them
@@ -68,5 +68,11 @@ const geluForms: Readonly<Partial<Record<ActivationName, "none" | "tanh">>> = {
 export function gated(activation: ActivationName, gate: Tensor, up: Tensor): Tensor {
   const isSilu = activation === "silu" || activation === "swish";
   if (isFused() && isSilu && gate.dtype !== "float64") return ops.troupe.swiglu(gate, up);
-  return activations[activation](gate).mul(up);
+  const form = geluForm(activation);
+  const { dtype, device } = gate;
+  if (form === undefined || !isInvariant() || dtype === "float64" || device === "meta")
+    return activations[activation](gate).mul(up);
+  // The bits of libtorch's gelu depend on an element's place.
+  const bias = zeros([gate.shape.at(-1) ?? 0], { dtype, device });
+  return ops.troupe.biasGelu(gate, bias, form).mul(up);
 }

@@ -55,6 +55,7 @@ class LlamaMLP extends nn.Module {
   readonly up_proj: nn.Linear;
   readonly down_proj: nn.Linear;
   readonly activation: LlamaConfig["hidden_act"];
+  readonly isGated: boolean = true;
 
   constructor(config: LlamaConfig) {
     super();

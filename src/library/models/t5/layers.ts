@@ -132,6 +132,7 @@ class T5DenseGatedActDense extends nn.Module {
   readonly wo: nn.Linear;
   readonly dropout: nn.Dropout;
   readonly activation: nn.ActivationName;
+  readonly isGated: boolean = true;
 
   constructor(config: T5Config) {
     super();
