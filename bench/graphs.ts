@@ -1,15 +1,16 @@
 /**
  * Trains a GPT with its blocks as graphs of several kinds, by turns, each run in a process of its own:
  * `npm run bench -- graphs --turns 3 --ranks 2 --batch 2`. The fastest ten steps in a row are compared, the processor time, and what the
- * step's products alone would take at the rate that one core reaches between the runs.
+ * step's products alone would take at the rate that the run's cores reach between the runs.
  */
 
 import { spawnSync } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { scope, setNumThreads, zeros } from "troupe/tensor";
 import { countOf, readArguments, refuse } from "../scripts/arguments.mjs";
 import { countIn, gptOptions, gptUsage } from "./gpt/options.ts";
 import { load } from "./measure/machine.ts";
+import { type ProductRate, productRate } from "./measure/products.ts";
 
 const usage = `
 usage: npm run bench -- graphs [OPTIONS]
@@ -27,7 +28,10 @@ const numTurns = countOf(usage, "turns", turns);
 const gpt = fileURLToPath(new URL("gpt.ts", import.meta.url));
 const options = Object.entries(given).map(([name, value]) => `--${name}=${value}`);
 const best = new Map(graphs.map((graph) => [graph, { step: Infinity, cpu: Infinity, losses: "" }]));
-let rate = 0;
+const ranks = countIn(usage, flags, "ranks");
+const cores =
+  flags.threads === undefined ? availableParallelism() : ranks * countOf(usage, "threads", flags.threads);
+let rate: ProductRate = { steady: 0, best: 0 };
 let work = 0;
 for (let turn = 0; turn < numTurns; turn += 1) {
   for (const graph of graphs) {
@@ -37,7 +41,11 @@ for (let turn = 0; turn < numTurns; turn += 1) {
     const { step, cpu } = best.get(graph) ?? { step: Infinity, cpu: Infinity };
     const losses = JSON.stringify(run.losses);
     best.set(graph, { step: Math.min(step, run.ten_min_s), cpu: Math.min(cpu, run.cpu_s), losses });
-    rate = Math.max(rate, productsPerSecond());
+    const { steady, best: quickest } = await productRate(
+      cores,
+      flags.dtype === "fp32" ? "float32" : "bfloat16",
+    );
+    rate = { steady: Math.max(rate.steady, steady), best: Math.max(rate.best, quickest) };
     const mebibytes = Math.round(run.peak_bytes[0] / 2 ** 20);
     console.log(
       `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, last loss ${run.losses.at(-1)}, load ${load()}`,
@@ -57,12 +65,14 @@ for (const [graph, { step, cpu, losses }] of others) {
   );
 }
 console.log(
-  `products reach ${(rate / 1e9).toFixed(0)} GFLOP/s on one core between the runs, by processor time`,
+  `products reach ${(rate.steady / 1e9).toFixed(0)} GFLOP/s a core between the runs, ${cores} at once for a second, by processor time; the quickest single one ${(rate.best / 1e9).toFixed(0)}`,
 );
-for (const [graph, { cpu }] of best)
+for (const [graph, { cpu }] of best) {
+  const share = (perSecond: number) => ((100 * work) / perSecond / cpu).toFixed(1);
   console.log(
-    `  ${graph}: at that rate the products alone are ${((100 * work) / rate / cpu).toFixed(1)} % of a step`,
+    `  ${graph}: at that rate the products alone are ${share(rate.steady)} % of a step; at the quickest one's ${share(rate.best)} %`,
   );
+}
 
 /**
  * The operations of a step's products: with the blocks' matrices and the vocabulary, and attention's with the keys that a token sees.
@@ -77,24 +87,6 @@ function productsOf(tokens: number, length: number): number {
   const weights = layers * 12 * dim ** 2 + vocabulary * dim;
   const seen = layers * dim * (length + 1); // a key's and a value's row for each of (length + 1) / 2 keys
   return 6 * (weights + seen) * tokens;
-}
-
-/** The best of some products of GPT-2's shapes on one thread, in operations a second of processor time. */
-function productsPerSecond(): number {
-  setNumThreads(1);
-  const dtype = flags.dtype === "fp32" ? "float32" : "bfloat16";
-  return scope(() => {
-    const [rows, inner, columns] = [1024, 768, 3072];
-    const a = zeros([rows, inner], { dtype }).add_(0.5);
-    const b = zeros([inner, columns], { dtype }).add_(0.5);
-    const seconds = Array.from({ length: 12 }, () => {
-      const before = process.cpuUsage();
-      scope(() => void a.matmul(b));
-      const { user, system } = process.cpuUsage(before);
-      return (user + system) / 1e6;
-    });
-    return (2 * rows * inner * columns) / Math.min(...seconds);
-  });
 }
 
 function milliseconds(seconds: number): string {
