@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findChromium, launchChromium } from "../scripts/chromium.ts";
+import { patience } from "./fixtures/patience.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const site = join(root, "build", "site");
@@ -79,7 +80,7 @@ describe.skipIf(chromium === undefined)("the site of the pages, in Chromium", ()
     address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     browser = await launchChromium(chromium as string);
     page = await browser.newPage();
-    page.setDefaultTimeout(30_000);
+    page.setDefaultTimeout(patience.timeout);
   });
   afterAll(async () => {
     await browser?.close();

@@ -3,6 +3,7 @@ import { arange, Runtime, type TroupeEvent } from "troupe";
 import { sentTo } from "troupe/actors";
 import { attach, liveTensors, moveRef, shareRef } from "troupe/tensor";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { patience } from "../fixtures/patience.ts";
 import type { Judge } from "./actors/judge.ts";
 
 const module = new URL("./actors/judge.ts", import.meta.url);
@@ -59,7 +60,7 @@ test("a supervised actor starts again, and one restart too many reaches the scri
   judge.tell("fall", { why: "twice" });
   expect(await escalated).toMatchObject([{ message: "once" }]);
   const told = () => events.filter(({ kind }) => kind.startsWith("actor."));
-  await vi.waitFor(() => expect(told()).toHaveLength(5));
+  await vi.waitFor(() => expect(told()).toHaveLength(5), patience);
   expect(told()).toMatchObject([
     { kind: "actor.started", actor: "judge", role: "judge" },
     { kind: "actor.failed", cause: { message: "once" } },
@@ -135,7 +136,7 @@ test("what an actor handles is traced with what made it do so", async () => {
     expect(spans()).toContainEqual(
       expect.objectContaining({ actor: "judge", messageKind: "mark", from: "rank-0#1" }),
     );
-  });
+  }, patience);
 });
 
 test("an actor that starts is as old as its start", async () => {
@@ -143,7 +144,7 @@ test("an actor that starts is as old as its start", async () => {
   const endless = new URL("../runtime/actors/endless-start.ts", import.meta.url);
   const starting = runtime.actors.spawn({ name: "endless", module: endless, startDeadlineMs: 500 });
   const refused = expect(starting).rejects.toMatchObject({ code: "ACTOR_START_TIMEOUT" });
-  await vi.waitFor(() => expect(runtime.inspect()).toMatchObject([{ state: "starting" }]));
+  await vi.waitFor(() => expect(runtime.inspect()).toMatchObject([{ state: "starting" }]), patience);
   expect(runtime.inspect()[0]?.ageMs).toBeLessThan(60_000);
   await refused;
 });

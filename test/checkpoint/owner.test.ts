@@ -21,6 +21,7 @@ import {
   takeOver,
   writeCheckpoint,
 } from "../../src/library/checkpoint/index.ts";
+import { patience } from "../fixtures/patience.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { temporaryFolder } from "../service/temporary-folder.ts";
 import { contentOf } from "./content.ts";
@@ -232,7 +233,7 @@ describe("a folder of checkpoints", () => {
     await new LocalFolder(folder).sweep();
     expect(await readdir(folder)).toEqual([draft]);
     parent.stdin.end();
-    await vi.waitFor(() => expect(stat()).toMatch(/^Z/), { timeout: 60_000 });
+    await vi.waitFor(() => expect(stat()).toMatch(/^Z/), patience);
     await new LocalFolder(folder).sweep();
     expect(await readdir(folder)).toEqual([]);
   });

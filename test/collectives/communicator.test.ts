@@ -16,6 +16,7 @@ import {
   Store,
 } from "../../src/compute/collectives/index.ts";
 import { nativeInfo, ones, ops, releaseRef, scope, shareRef } from "../../src/compute/tensor/index.ts";
+import { patience } from "../fixtures/patience.ts";
 import { Members, valuesOf } from "./members.ts";
 
 const options: CommunicatorOptions = { backend: "local", name: "group", rank: 0, size: 1, deadlineMs: 200 };
@@ -149,7 +150,7 @@ describe("opening a communicator", () => {
     const { rendezvous } = kept;
     const come = ["gatherRanks", "gatherRanks"] as const;
     const { name, outcomes } = members.start(come, 3, { rendezvous, deadlineMs: 120_000 });
-    await vi.waitFor(() => expect(kept.add(`${name}/members`, 0)).toBe(come.length), { timeout: 20_000 });
+    await vi.waitFor(() => expect(kept.add(`${name}/members`, 0)).toBe(come.length), patience);
     kept[Symbol.dispose]();
     const aborted = {
       code: "COLLECTIVE_ABORTED",

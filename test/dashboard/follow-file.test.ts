@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { findEventFile, followFile } from "../../src/job/dashboard/index.ts";
 import { type TroupeEvent, toJson } from "../../src/job/events/index.ts";
+import { patience } from "../fixtures/patience.ts";
 import { stepped } from "./stepped.ts";
 
 /** Follows a file until the test is over. */
@@ -51,7 +52,7 @@ describe("followFile", () => {
     // Opening the pipe would block for ever.
     writeFileSync(join(folder, "pipe.new"), line(1));
     renameSync(join(folder, "pipe.new"), path);
-    await vi.waitFor(() => expect(told).toHaveLength(1));
+    await vi.waitFor(() => expect(told).toHaveLength(1), patience);
     abort.abort();
     await following;
   });

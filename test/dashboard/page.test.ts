@@ -8,6 +8,7 @@ import { Runtime } from "../../src/entries/index.ts";
 import { type ActorStatus, Dashboard } from "../../src/job/dashboard/index.ts";
 import type { EventOf } from "../../src/job/events/index.ts";
 import { samples } from "../events/samples.ts";
+import { patience } from "../fixtures/patience.ts";
 import { tinyJob, Workspace } from "../fixtures/run-tiny.ts";
 import { begun, stamped, stepped } from "./stepped.ts";
 
@@ -17,9 +18,6 @@ if (chromium === undefined) {
     "test/dashboard/page.test.ts: skipped, no Chromium (apt-get install chromium, or CHROMIUM_PATH)",
   );
 }
-
-/** Longer than a page takes to draw, on a machine that does much else. */
-const patience = { timeout: 45_000 };
 
 describe.skipIf(chromium === undefined)("the page, in Chromium", () => {
   const workspace = new Workspace();

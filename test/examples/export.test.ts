@@ -23,6 +23,7 @@ import {
 } from "../../src/library/models/index.ts";
 import { miniGpt2 } from "../data/mini-gpt2.ts";
 import { installed } from "../export/installed.ts";
+import { patience } from "../fixtures/patience.ts";
 
 const chromium = findChromium();
 const example = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url));
@@ -127,10 +128,10 @@ it.skipIf(chromium === undefined)("transformers.js writes in a page what generat
         strangers.push(request.url());
     });
     await page.goto(`${url}?dtype=fp32&tokens=${numTokens}`);
-    await page.locator("button:enabled").waitFor({ timeout: 60_000 });
+    await page.locator("button:enabled").waitFor(patience);
     await page.locator("textarea").fill(prompt);
     await page.locator("button").click();
-    await page.locator("button:enabled").waitFor({ timeout: 60_000 });
+    await page.locator("button:enabled").waitFor(patience);
     expect(await page.locator("output").textContent()).toBe(expected);
     expect({ complaints, strangers }).toEqual({ complaints: [], strangers: [] });
   } finally {

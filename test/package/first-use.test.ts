@@ -17,7 +17,7 @@ describe("the first use of an installed package", () => {
     await installed.install();
     installed.write("job.ts", readFileSync(join(root, "examples/hello/job.ts"), "utf8"));
     installed.write("README.md", readFileSync(join(root, "README.md"), "utf8"));
-  }, 300_000);
+  });
   afterAll(() => installed.remove());
 
   it("builds the addon against TROUPE_LIBTORCH, once for two terminals, without a network where there is none, tells it in one line, and trains", async () => {

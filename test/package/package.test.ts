@@ -82,7 +82,7 @@ describe("the package", () => {
     installed.write("plain/README.md", text);
     installed.write("plain/job.js", read("examples/hello/job.ts"));
     installed.write("plain/train.mjs", plainScript);
-  }, 300_000);
+  });
   afterAll(() => installed.remove());
 
   it("holds what runs and what builds the addon, and neither sources in TypeScript nor tests, in 3.5 MB", () => {

@@ -32,7 +32,7 @@ const MB = 1_000_000;
 
 describe.skipIf(builtLibtorch === undefined)("seconds to the first step", () => {
   const machine = new BareMachine();
-  beforeAll(() => machine.prepare(), 300_000);
+  beforeAll(() => machine.prepare());
   afterAll(() => machine.remove());
   beforeEach(() => machine.newUser());
   afterEach(() => machine.removeUser());
@@ -46,9 +46,7 @@ describe.skipIf(builtLibtorch === undefined)("seconds to the first step", () => 
     return ended;
   }
 
-  it("need no compiler, cmake or Python where libtorch is at hand", {
-    timeout: 120_000,
-  }, async () => {
+  it("need no compiler, cmake or Python where libtorch is at hand", async () => {
     const env = { VIRTUAL_ENV: machine.placePython() };
     await succeed(install);
     const { out, err } = await succeed(train, env);
@@ -61,9 +59,7 @@ describe.skipIf(builtLibtorch === undefined)("seconds to the first step", () => 
     expect(doctor.out).toMatch(/^looked +cmake +does not run; nothing is to be compiled$/m);
   });
 
-  it("say what can be done where neither libtorch nor its wheel can be had", {
-    timeout: 120_000,
-  }, async () => {
+  it("say what can be done where neither libtorch nor its wheel can be had", async () => {
     await succeed(install);
     const { code, err } = await machine.run(train, { TROUPE_WHEELS: join(machine.home, "nowhere") });
     expect(code).toBe(1);
@@ -75,7 +71,7 @@ describe.skipIf(builtLibtorch === undefined)("seconds to the first step", () => 
     expect(out).toMatch(/^ok +addon +the first use takes @troupe\/native-.* \(no libtorch is here\)$/m);
   });
 
-  describe.skipIf(keptWheel === undefined)("with a wheel that is fetched", { timeout: 300_000 }, () => {
+  describe.skipIf(keptWheel === undefined)("with a wheel that is fetched", () => {
     const content = keptWheel === undefined ? Buffer.alloc(0) : readFileSync(keptWheel);
 
     it("fetch it once for two processes, through a proxy, and use it again in the next project", async () => {

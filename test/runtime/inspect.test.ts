@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { FakeClock } from "../fixtures/fake-clock.ts";
+import { patience } from "../fixtures/patience.ts";
 import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { CollectiveProtocol } from "./actors/collective.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
@@ -90,7 +91,7 @@ test("DL-23 an actor that is stuck behind an await, and so seems idle, is distin
     return status?.state === "idle" && status.op !== undefined;
   };
   // As long as the test may take: a busy machine takes its time.
-  await vi.waitUntil(isIdle, { timeout: 100_000 });
+  await vi.waitUntil(isIdle, patience);
   // Looks until it is reported, and some more: the other one never is.
   for (let numLooks = 0; numLooks < 6 || log.ofKind("actor.stalled").length === 0; numLooks++) {
     clock.advance(500);

@@ -17,6 +17,7 @@ import {
 } from "../../src/runtime/index.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
+import { patience } from "../fixtures/patience.ts";
 import type { SenderProtocol } from "./actors/sender.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
 import {
@@ -226,7 +227,7 @@ test("an actor that has nothing left to do waits for the link that its last word
   expect(leaving[0]).toBe(1);
   await log.until(({ kind }) => kind === "actor.stopped");
   expect(system.deadLetters.count()).toBe(0);
-  await vi.waitFor(() => expect(counts[0]).toBe(1), { timeout: deadlineMs });
+  await vi.waitFor(() => expect(counts[0]).toBe(1), patience);
 });
 
 test("processes that take long to end when ordered to do not count as a halted host", async () => {

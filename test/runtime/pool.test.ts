@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import type { Route } from "../../src/runtime/index.ts";
 import { Router } from "../../src/runtime/pool/route.ts";
+import { patience } from "../fixtures/patience.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, closedGate, inProcesses, startSystem } from "./start-system.ts";
 
@@ -72,7 +73,7 @@ test("DL-26 an actor of a pool that ends is started again: questions are answere
   await vi.waitFor(async () => {
     const names = await Promise.all([1, 2, 3].map(() => pool.ask("threadName", null, { deadlineMs })));
     expect(new Set(names).size).toBe(3);
-  });
+  }, patience);
 });
 
 test("DL-26 a pool of which no actor can be started again fails with the first cause", async () => {

@@ -30,6 +30,7 @@ import {
   type SystemOptions,
 } from "../../src/runtime/index.ts";
 import { FakeClock } from "../fixtures/fake-clock.ts";
+import { patience } from "../fixtures/patience.ts";
 import { mapWords } from "./actors/shared-words.ts";
 
 let threads: "thread" | "process" = "thread";
@@ -81,7 +82,7 @@ export function inProcesses(): boolean {
 /** Expects of what actors are seen doing: at once where memory is shared, else when their boards have been reported. */
 export async function seen(expectation: () => void): Promise<void> {
   if (network === undefined) expectation();
-  else await vi.waitFor(expectation, { timeout: 60_000 });
+  else await vi.waitFor(expectation, patience);
 }
 
 /** Zeroed words that the test shares with actors wherever they live; `path` is what a message carries. */

@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { FakeClock } from "../fixtures/fake-clock.ts";
+import { patience } from "../fixtures/patience.ts";
 import type { BlockerProtocol } from "./actors/blocker.ts";
 import type { ChildInit, ChildProtocol } from "./actors/child.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
@@ -45,7 +46,7 @@ test.each(["main", "thread"] as const)(
     sender.tell("farewell", { to, as: "sender", value: 0 });
     await log.until(({ kind }) => kind === "actor.stopped");
     expect(system.deadLetters.count()).toBe(0);
-    await vi.waitFor(() => expect(counts[0]).toBe(1), { timeout: deadlineMs });
+    await vi.waitFor(() => expect(counts[0]).toBe(1), patience);
   },
 );
 

@@ -1,4 +1,5 @@
 import { expect, test, vi } from "vitest";
+import { patience } from "../fixtures/patience.ts";
 import type { CounterProtocol } from "./actors/counter.ts";
 import { actorModule, inProcesses, startSystem } from "./start-system.ts";
 
@@ -43,8 +44,9 @@ test("DL-27 a reader that leaves, or ends, closes the stream", async () => {
   const { system, counter: starting, log } = startCounter();
   const counter = await starting;
   const closed = async (count: number) =>
-    await vi.waitFor(async () =>
-      expect(await counter.ask("made", null, { deadlineMs })).toMatchObject({ closed: count }),
+    await vi.waitFor(
+      async () => expect(await counter.ask("made", null, { deadlineMs })).toMatchObject({ closed: count }),
+      patience,
     );
   for await (const value of counter.stream("count", { to: 1_000 }, { deadlineMs })) if (value === 40) break;
   await closed(1);

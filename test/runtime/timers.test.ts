@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { FakeClock } from "../fixtures/fake-clock.ts";
+import { patience } from "../fixtures/patience.ts";
 import type { FinderProtocol } from "./actors/finder.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 
@@ -30,8 +31,9 @@ test("DL-28 a timer runs in an actor's own thread, and ends with the actor", asy
   const { system, log } = startSystem();
   const actor = await system.spawn<FinderProtocol>({ name: "ticker", module });
   await actor.ask("start", { kind: "every", ms: 5 }, { deadlineMs });
-  await vi.waitFor(async () =>
-    expect((await actor.ask("ticks", null, { deadlineMs })).length).toBeGreaterThan(2),
+  await vi.waitFor(
+    async () => expect((await actor.ask("ticks", null, { deadlineMs })).length).toBeGreaterThan(2),
+    patience,
   );
   await system.stopActor(actor);
   expect(log.ofKind("actor.stopped")).toHaveLength(1);

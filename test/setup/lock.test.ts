@@ -4,6 +4,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { withLock } from "../../scripts/setup/lock.mjs";
+import { patience } from "../fixtures/patience.ts";
 
 let folder: string;
 let file: string;
@@ -55,7 +56,7 @@ it("a lock that is no longer touched is taken over: half written, of another hos
 it("a lock is touched while its holder works, so that no other process takes it over", async () => {
   await withLock(file, async () => {
     utimesSync(file, 0, 0);
-    await vi.waitUntil(() => statSync(file).mtimeMs > 0, { timeout: 300_000 });
+    await vi.waitUntil(() => statSync(file).mtimeMs > 0, patience);
   });
 });
 

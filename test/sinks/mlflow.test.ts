@@ -11,6 +11,7 @@ import type { TroupeEventBody } from "../../src/job/events/index.ts";
 import { mlflowSink } from "../../src/tools/sinks/index.ts";
 import { MlflowClient } from "../../src/tools/sinks/mlflow/client.ts";
 import { samples, stamped } from "../events/samples.ts";
+import { patience } from "../fixtures/patience.ts";
 import { MlflowServer } from "./mlflow-server.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "troupe-mlflow-"));
@@ -70,11 +71,11 @@ describe("the MLflow sink", () => {
       const run = [...server.runs.values()][0];
       await vi.waitFor(
         () => expect(run?.metrics.some((metric) => metric.step === number)).toBe(true),
-        30_000,
+        patience,
       );
     };
     sink.write(step(1));
-    await vi.waitFor(() => expect(server.runs.size).toBe(1), 10_000);
+    await vi.waitFor(() => expect(server.runs.size).toBe(1), patience);
     await until(1);
     await server.close();
     for (let number = 2; number <= 40; number++) {
@@ -95,7 +96,7 @@ describe("the MLflow sink", () => {
     expect(new Set(told.map(({ kind }) => kind))).toEqual(new Set(["output.failed", "output.resumed"]));
     expect(told.at(-1)).toMatchObject({ kind: "output.resumed", numLost: 0 });
     expect(JSON.stringify(told)).not.toContain("secret");
-  }, 60_000);
+  });
 
   it("says that a server gives no answer", async () => {
     const sockets = new Set<Socket>();
@@ -159,19 +160,22 @@ describe("the MLflow sink", () => {
         void child.stdin.write(`${JSON.stringify(event)}\n`);
       tell("run.started");
       if (moment === "when an answer is lost") {
-        await vi.waitFor(() => expect([...server.runs.values()][0]?.params.size).toBeGreaterThan(0), 20_000);
+        await vi.waitFor(
+          () => expect([...server.runs.values()][0]?.params.size).toBeGreaterThan(0),
+          patience,
+        );
         server.numLost = Number.POSITIVE_INFINITY;
       }
       for (const number of [1, 2, 3]) tell("step.finished", { step: number });
       if (moment !== "before it is begun") {
-        await vi.waitFor(() => expect(of("loss/train")).toEqual([[1, 2, 3]]), 20_000);
+        await vi.waitFor(() => expect(of("loss/train")).toEqual([[1, 2, 3]]), patience);
         await server.close();
         server.numLost = 0;
       }
       for (const number of [4, 5, 6, 7, 8]) tell("step.finished", { step: number });
       tell("checkpoint.saved", { step: 6, path: checkpoint });
       const file = join(folder, "mlflow.jsonl");
-      await vi.waitFor(() => expect(readFileSync(file, "utf8")).toContain("model.safetensors"), 20_000);
+      await vi.waitFor(() => expect(readFileSync(file, "utf8")).toContain("model.safetensors"), patience);
       child.kill("SIGKILL");
       await once(child, "exit");
       appendFileSync(file, '{"metrics":[{"key":"loss'); // a line that the kill has cut
@@ -205,7 +209,7 @@ describe("the MLflow sink", () => {
       const file = join(folder, "mlflow.jsonl");
       await vi.waitFor(
         () => expect(readFileSync(file, "utf8")).toMatch(new RegExp(`"loss/train","value":${number},`)),
-        20_000,
+        patience,
       );
       child.kill("SIGKILL");
       await once(child, "exit");
@@ -277,7 +281,7 @@ describe("the MLflow sink", () => {
         ];
         const args = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", `${port}`, ...store];
         const child = spawn(python as string, args, { stdio: "ignore", detached: true });
-        await vi.waitFor(async () => expect((await fetch(`${url}/health`)).ok).toBe(true), 120_000);
+        await vi.waitFor(async () => expect((await fetch(`${url}/health`)).ok).toBe(true), patience);
         return () => process.kill(-(child.pid as number), "SIGKILL");
       };
       let stop = await serve();
@@ -291,7 +295,7 @@ describe("the MLflow sink", () => {
       sink.write(stamped("run.started"));
       sink.write(first);
       const journal = () => readFileSync(join(folder, "mlflow.jsonl"), "utf8");
-      await vi.waitFor(() => expect(journal()).toContain('"run":'), 60_000);
+      await vi.waitFor(() => expect(journal()).toContain('"run":'), patience);
       for (let number = 2; number <= 60; number++) {
         if (number === 5) stop(); // while requests are under way
         sink.write(at(number));

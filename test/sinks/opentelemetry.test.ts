@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openTelemetrySink } from "../../src/tools/sinks/index.ts";
 import { stamped } from "../events/samples.ts";
+import { patience } from "../fixtures/patience.ts";
 
 /** A collector that keeps what it is sent, by path. */
 async function openCollector(): Promise<{ readonly url: string; readonly received: Map<string, unknown[]> }> {
@@ -132,7 +133,8 @@ describe("the OpenTelemetry sink", () => {
     setEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: url });
     const sink = await openTelemetrySink();
     const told: { kind: string }[] = [];
-    const heard = (kind: string) => vi.waitFor(() => expect(told.map((each) => each.kind)).toContain(kind));
+    const heard = (kind: string) =>
+      vi.waitFor(() => expect(told.map((each) => each.kind)).toContain(kind), patience);
     sink?.attach?.((body) => told.push(body));
     sink?.write(stamped("run.started"));
     // So many are sent at once.

@@ -12,6 +12,7 @@ import {
 } from "../../src/job/events/index.ts";
 import { chromeTraceSink, tensorBoardSink } from "../../src/tools/sinks/index.ts";
 import { samples } from "../events/samples.ts";
+import { patience } from "../fixtures/patience.ts";
 import { canMakeDisks, SmallDisk } from "../fixtures/small-disk.ts";
 import { recordsOf, scalarsOf } from "./tensorboard-file.ts";
 
@@ -111,7 +112,7 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
     const folder = join(scratch(), "run");
     const { hub, told, steps } = tellingTo(make(folder));
     steps(300);
-    await vi.waitFor(() => expect(stepsIn(folder)).toContain(300));
+    await vi.waitFor(() => expect(stepsIn(folder)).toContain(300), patience);
     rmSync(folder, { recursive: true });
     const before = steps(0);
     const numSteps = steps(100);

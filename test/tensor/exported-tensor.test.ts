@@ -16,6 +16,7 @@ import {
   tensor,
 } from "../../src/compute/tensor/index.ts";
 import { type ActorRef, ActorSystem } from "../../src/runtime/index.ts";
+import { patience } from "../fixtures/patience.ts";
 import type { HolderProtocol } from "../fixtures/tensor/holder.ts";
 
 const deadlineMs = 20_000;
@@ -127,7 +128,7 @@ describe("a tensor that crosses to another process", () => {
       shared.fill_(2); // refused until its reader's process has let it go
       releaseCachedMemory(); // what is kept for the next tensors
       expect(sharedFiles()).toEqual([]);
-    }, deadlineMs);
+    }, patience);
   });
 
   it("has one way out of a program: a second system with processes is refused while the first runs", async () => {

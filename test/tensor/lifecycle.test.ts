@@ -26,7 +26,7 @@ describe("threads that come and go", () => {
       stderr: "",
     });
     expect(child.stdout).toBe("refs 192 0 bytes 0\ndone\n");
-  }, 180_000);
+  });
 
   it("may be the only ones that load the addon", () => {
     const child = runLifecycle("8");

@@ -76,7 +76,7 @@ describe.skipIf(!hasDatasets)("what datasets writes in three shards", () => {
     process.env.TROUPE_CACHE = join(root, "cache");
     const write = [join(import.meta.dirname, "write.py"), join(root, "data")];
     execFileSync(python as string, write, { stdio: ["ignore", "ignore", "inherit"] });
-  }, 120_000);
+  });
 
   const cases = Object.entries(kinds).flatMap(([kind, { forms }]) =>
     forms.map((form) => [kind, form] as const),

@@ -3,6 +3,7 @@ import type job from "../../../examples/grpo/job.ts";
 import { liveRefs } from "../../../src/compute/tensor/index.ts";
 import { Runtime, type RuntimeOptions, tensor } from "../../../src/entries/index.ts";
 import { groupAdvantages, rollouts, tokenWeights } from "../../../src/entries/objectives.ts";
+import { patience } from "../../fixtures/patience.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 import type { SortingJudge } from "../../fixtures/sorting-judge.ts";
 
@@ -117,7 +118,7 @@ it("reports rewards, lengths, staleness and texts in the words of an event, at t
   policy.report({ round: 1, texts: [[1, 2]], rewards: [0.25] });
   const shown = texts.map(({ tokens }) => tokens.join(" "));
   // Listeners are called in a later turn.
-  await vi.waitFor(() => expect(told).toHaveLength(2));
+  await vi.waitFor(() => expect(told).toHaveLength(2), patience);
   expect(told).toEqual([
     {
       ...{ kind: "rollouts.judged", schemaVersion: 2, step: 0, round: 0, staleness: 1, numTexts: 2 },

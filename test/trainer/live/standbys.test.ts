@@ -2,6 +2,7 @@ import type { Worker } from "node:worker_threads";
 import { afterAll, expect, it, onTestFinished, vi } from "vitest";
 import { Chance } from "../../chaos/chance.ts";
 import { ActorThreads } from "../../chaos/faults.ts";
+import { patience } from "../../fixtures/patience.ts";
 import { Workspace } from "../../fixtures/run-tiny.ts";
 import { lossesIn, type Policy, rangeAt, withModel } from "./script.ts";
 
@@ -36,9 +37,7 @@ it("a live model has warm standbys from its opening on: a death starts no thread
     });
     await train(model, 0, 2);
     // The script makes no call, and they come nevertheless.
-    await vi.waitFor(() => expect(started.toSorted()).toEqual([...cast, ...cast].toSorted()), {
-      timeout: 60_000,
-    });
+    await vi.waitFor(() => expect(started.toSorted()).toEqual([...cast, ...cast].toSorted()), patience);
     expect(threads.endOne(new Chance(1), /^rank-1$/)).toBe("rank-1");
     await train(model, 2, 4);
   });

@@ -5,6 +5,7 @@ import { listCheckpoints, openStorage } from "../../../src/entries/checkpoint.ts
 import { Runtime } from "../../../src/entries/index.ts";
 import { describeEvent } from "../../../src/job/events/index.ts";
 import { ownerOf, standingOf } from "../../../src/library/checkpoint/index.ts";
+import { patience } from "../../fixtures/patience.ts";
 import { lossesOf, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 describe("a run's folder", () => {
@@ -73,7 +74,7 @@ describe("a run's folder", () => {
 
     const running = runtime.run(tinyJob, { data: workspace.text, cache: workspace.path("cache") });
     const paused = runtime.pause();
-    await expect.poll(() => refused, { timeout: 100_000 }).toMatchObject({ code: "CHECKPOINT_LOCKED" });
+    await expect.poll(() => refused, patience).toMatchObject({ code: "CHECKPOINT_LOCKED" });
     await paused;
     runtime.resume();
     expect((await running).steps).toBe(4);
