@@ -1,44 +1,15 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { dematerialize, evaluating, type Module, materialize } from "../../src/compute/nn/index.ts";
-import { tokenLogProbs } from "../../src/compute/objectives/index.ts";
-import { scope, setInvariant, tensor } from "../../src/compute/tensor/index.ts";
-import {
-  type GeneratedText,
-  GPT2LMHeadModel,
-  GPTNeoXForCausalLM,
-  generateTexts,
-  LlamaForCausalLM,
-  OPTForCausalLM,
-} from "../../src/library/models/index.ts";
-
-const sizes = { vocab_size: 64, hidden_size: 48, num_hidden_layers: 2, max_position_embeddings: 160 };
-const shared = { num_attention_heads: 4, num_key_value_heads: 2, head_dim: 12, intermediate_size: 72 };
-
-const families = {
-  "GPT-2": () => new GPT2LMHeadModel({ vocab_size: 64, n_positions: 160, n_embd: 48, n_layer: 2, n_head: 3 }),
-  LLaMA: () => new LlamaForCausalLM({ model_type: "llama", ...sizes, ...shared }),
-  Mistral: () => new LlamaForCausalLM({ model_type: "mistral", ...sizes, ...shared, sliding_window: 11 }),
-  OPT: () =>
-    new OPTForCausalLM({
-      ...sizes,
-      word_embed_proj_dim: 48,
-      num_attention_heads: 4,
-      ffn_dim: 96,
-      dropout: 0,
-    }),
-  "GPT-NeoX": () =>
-    new GPTNeoXForCausalLM({ ...sizes, num_attention_heads: 3, intermediate_size: 96, hidden_dropout: 0 }),
-};
+import { dematerialize, type Module, materialize } from "../../src/compute/nn/index.ts";
+import { setInvariant } from "../../src/compute/tensor/index.ts";
+import { type GeneratedText, type GPT2LMHeadModel, generateTexts } from "../../src/library/models/index.ts";
+import { drawn, families, logProbsByTrainer, prompts } from "./invariant-texts.ts";
 
 describe.each(
   Object.keys(families).flatMap((name) =>
     (["float32", "bfloat16"] as const).map((dtype) => [name, dtype] as const),
   ),
 )("an invariant forward of %s in %s", (name, dtype) => {
-  const model = families[name as keyof typeof families]() as Module & GPT2LMHeadModel;
-  const prompts = [5, 1, 17, 8, 30, 16].map((length, row) =>
-    Array.from({ length }, (_, place) => (7 * place + 11 * row + 3) % 64),
-  );
+  const model = families[name]?.() as Module & GPT2LMHeadModel;
   let texts: readonly GeneratedText[] = [];
 
   beforeAll(() => {
@@ -53,34 +24,8 @@ describe.each(
     setInvariant(false);
   });
 
-  /** The log-probabilities of what was written, by a recorded forward: over rows padded to one length, or packed into one row. */
   const byTrainer = (rows: readonly GeneratedText[], isPacked = false) =>
-    evaluating(model, () =>
-      scope(() => {
-        const sequences = rows.map(({ sequence }) => sequence);
-        const longest = Math.max(...sequences.map(({ length }) => length));
-        const padded = (row: readonly number[]) => [
-          ...row,
-          ...new Array<number>(longest - row.length).fill(0),
-        ];
-        const integers = (values: readonly (readonly number[])[]) => tensor(values, { dtype: "int64" });
-        const ids = integers(isPacked ? [sequences.flat()] : sequences.map(padded));
-        const ends = sequences.map((_, row) => sequences.slice(0, row + 1).flat().length);
-        const { logits } = isPacked
-          ? model.forward(ids, { segments: tensor([0, ...ends], { dtype: "int64" }) })
-          : model.forward(ids, { attentionMask: integers(sequences.map((row) => padded(row.map(() => 1)))) });
-        const count = (ids.shape[1] ?? 0) - 1;
-        const logProbs = tokenLogProbs(logits.narrow(1, 0, count), ids.narrow(1, 1, count));
-        expect(logProbs.requiresGrad).toBe(true);
-        const found = logProbs.detach();
-        return rows.map(({ sequence, tokens }, row) => {
-          const last = (isPacked ? (ends[row] ?? 0) : sequence.length) - 1;
-          const own = found.select(0, isPacked ? 0 : row).narrow(0, last - tokens.length, tokens.length);
-          return [...own.toTypedArray()];
-        });
-      }),
-    );
-  const drawn = (rows: readonly GeneratedText[]) => rows.map(({ logProbs }) => [...logProbs]);
+    logProbsByTrainer(model, rows, isPacked);
 
   test("gives what is drawn the log-probabilities that a trainer finds, to the bit", () => {
     expect(byTrainer(texts)).toEqual(drawn(texts));

@@ -239,8 +239,7 @@ MaskedAttended attend_masked(const at::Tensor& q, const at::Tensor& k, const at:
   if (sizes.keys == 0) result.out_BHTD.zero_();
   if (sizes.keys == 0 || q.numel() == 0) return result;
   if (is_invariant() && !sight.dropout) {
-    TORCH_CHECK(!sight.bias.defined(), "[attention] expected an invariant forward to have no bias on its scores, got one of ",
-                sight.bias.sizes());
+    check_invariant_attention(sight.mask, sight.bias);
     const InvariantlyAttended attended = attend_invariantly(q, k, v, sight.mask, sight.causal, sight.window, sight.scale);
     return {attended.out_BHTD, attended.logsumexp_BHT1};
   }
