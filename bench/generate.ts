@@ -3,7 +3,7 @@
 // tokens; once each token ends its text by chance, as texts do. The peer pads the prompts on the left. The price of an invariant
 // forward is that of writing so, and of training steps so, by turns with those that are not.
 //
-//   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; ROUNDS, TOKENS, MODELS, DTYPE)
+//   npm run bench -- generate        (PYTHON names a Python with torch and transformers, without one our own figures only; DEVICE, ROUNDS, TOKENS, MODELS, DTYPE)
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
@@ -11,10 +11,12 @@ import { join } from "node:path";
 import { readArguments } from "../scripts/arguments.mjs";
 import { dematerialize, evaluating, materialize } from "../src/compute/nn/index.ts";
 import {
+  type Device,
   grad,
   itemBytes,
   liveTensors,
   memory,
+  onDevice,
   scope,
   setInvariant,
   setNumThreads,
@@ -37,10 +39,11 @@ const BAR = 3;
 const MEMORY_BAR = 1.1;
 const TRAINED_LENGTH = 512;
 const numThreads = cpus().length;
+const device = (process.env.DEVICE ?? "cpu") as Device;
 const dtype = process.env.DTYPE === "bfloat16" ? "bfloat16" : "float32";
 
 readArguments(
-  "usage: npm run bench -- generate\n\nPYTHON names a Python with torch and transformers; ROUNDS, TOKENS, MODELS (gpt2, llama) and DTYPE (float32, bfloat16) say what is timed.",
+  "usage: npm run bench -- generate\n\nPYTHON names a Python with torch and transformers; ROUNDS, TOKENS, MODELS (gpt2, llama), DTYPE (float32, bfloat16) and DEVICE (cpu, cuda:0) say what is timed. The peer is on the CPU.",
   {},
 );
 setNumThreads(numThreads);
@@ -58,7 +61,7 @@ if (python === undefined) console.log("no PYTHON with transformers: our own figu
 
 for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typeof models)[]) {
   const model = models[name]();
-  materialize(model, { seed: 1, dtype });
+  onDevice(device, () => materialize(model, { seed: 1, dtype }));
   const folder = mkdtempSync(join(tmpdir(), "troupe-generate-"));
   await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
   const peer = python === undefined ? undefined : await Transformers.start(python, folder, numThreads);
@@ -76,18 +79,20 @@ for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typ
     const options = settle(prompts, { samples: SAMPLES, maxNewTokens, stopTokens, seed }, {});
     setInvariant(isInvariant);
     const begin = performance.now();
-    using generator = new Generator(model, prompts, {
-      options,
-      ending: new Ending(options),
-      adjust: undefined,
-    });
     let [numTokens, mostBytes, mostPositions] = [0, 0, 0];
-    evaluating(model, () => {
-      while (!generator.isDone) {
-        for (const { tokens } of scope(() => generator.step())) numTokens += tokens.length;
-        mostBytes = Math.max(mostBytes, generator.used.bytes);
-        mostPositions = Math.max(mostPositions, generator.used.numPositions);
-      }
+    onDevice(device, () => {
+      using generator = new Generator(model, prompts, {
+        options,
+        ending: new Ending(options),
+        adjust: undefined,
+      });
+      evaluating(model, () => {
+        while (!generator.isDone) {
+          for (const { tokens } of scope(() => generator.step())) numTokens += tokens.length;
+          mostBytes = Math.max(mostBytes, generator.used.bytes);
+          mostPositions = Math.max(mostPositions, generator.used.numPositions);
+        }
+      });
     });
     const seconds = (performance.now() - begin) / 1000;
     setInvariant(false);
@@ -97,15 +102,17 @@ for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typ
   const train = (isInvariant: boolean) => {
     setInvariant(isInvariant);
     const begin = performance.now();
-    scope(() => {
+    const step = () => {
       const row = Array.from({ length: TRAINED_LENGTH }, (_, place) => (7919 * place) % vocabSize);
       const inputIds = tensor([row], { dtype: "int64" });
       const { loss } = evaluating(model, () => model.forward(inputIds, { labels: inputIds })); // without dropout
-      grad(
+      const gradients = grad(
         [loss],
         model.parameters().map((parameter) => parameter.tensor),
       );
-    });
+      gradients[0]?.narrow(0, 0, 1).sum().item(); // waits for a device
+    };
+    onDevice(device, () => scope(step));
     setInvariant(false);
     return (TRAINED_LENGTH * 1000) / (performance.now() - begin);
   };

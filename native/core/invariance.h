@@ -9,7 +9,7 @@ bool is_invariant();
 // Returns what it was before.
 bool set_invariant(bool invariant);
 
-// Backward, which makes gradients of all rows together, is free to take the quickest way.
+// Backward, which makes gradients of all rows together, is free to take the quickest way, and so is what only they are made from.
 class Variant {
  public:
   Variant() : before_(set_invariant(false)) {}

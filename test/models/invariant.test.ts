@@ -5,42 +5,18 @@ import { scope, setInvariant, type Tensor, tensor } from "../../src/compute/tens
 import {
   BartForConditionalGeneration,
   type GeneratedText,
-  GPT2LMHeadModel,
-  GPTNeoXForCausalLM,
+  type GPT2LMHeadModel,
   generateTexts,
-  LlamaForCausalLM,
-  OPTForCausalLM,
   T5ForConditionalGeneration,
 } from "../../src/library/models/index.ts";
-
-const sizes = { vocab_size: 64, hidden_size: 48, num_hidden_layers: 2, max_position_embeddings: 160 };
-const shared = { num_attention_heads: 4, num_key_value_heads: 2, head_dim: 12, intermediate_size: 72 };
-
-const families = {
-  "GPT-2": () => new GPT2LMHeadModel({ vocab_size: 64, n_positions: 160, n_embd: 48, n_layer: 2, n_head: 3 }),
-  LLaMA: () => new LlamaForCausalLM({ model_type: "llama", ...sizes, ...shared }),
-  Mistral: () => new LlamaForCausalLM({ model_type: "mistral", ...sizes, ...shared, sliding_window: 11 }),
-  OPT: () =>
-    new OPTForCausalLM({
-      ...sizes,
-      word_embed_proj_dim: 48,
-      num_attention_heads: 4,
-      ffn_dim: 96,
-      dropout: 0,
-    }),
-  "GPT-NeoX": () =>
-    new GPTNeoXForCausalLM({ ...sizes, num_attention_heads: 3, intermediate_size: 96, hidden_dropout: 0 }),
-};
+import { drawn, families, logProbsByTrainer, prompts } from "./invariant-texts.ts";
 
 describe.each(
   Object.keys(families).flatMap((name) =>
     (["float32", "bfloat16"] as const).map((dtype) => [name, dtype] as const),
   ),
 )("an invariant forward of %s in %s", (name, dtype) => {
-  const model = families[name as keyof typeof families]() as Module & GPT2LMHeadModel;
-  const prompts = [5, 1, 17, 8, 30, 16].map((length, row) =>
-    Array.from({ length }, (_, place) => (7 * place + 11 * row + 3) % 64),
-  );
+  const model = families[name]?.() as Module & GPT2LMHeadModel;
   let texts: readonly GeneratedText[] = [];
 
   beforeAll(() => {
@@ -55,34 +31,8 @@ describe.each(
     setInvariant(false);
   });
 
-  /** The log-probabilities of what was written, by a recorded forward: over rows padded to one length, or packed into one row. */
   const byTrainer = (rows: readonly GeneratedText[], isPacked = false) =>
-    evaluating(model, () =>
-      scope(() => {
-        const sequences = rows.map(({ sequence }) => sequence);
-        const longest = Math.max(...sequences.map(({ length }) => length));
-        const padded = (row: readonly number[]) => [
-          ...row,
-          ...new Array<number>(longest - row.length).fill(0),
-        ];
-        const integers = (values: readonly (readonly number[])[]) => tensor(values, { dtype: "int64" });
-        const ids = integers(isPacked ? [sequences.flat()] : sequences.map(padded));
-        const ends = sequences.map((_, row) => sequences.slice(0, row + 1).flat().length);
-        const { logits } = isPacked
-          ? model.forward(ids, { segments: tensor([0, ...ends], { dtype: "int64" }) })
-          : model.forward(ids, { attentionMask: integers(sequences.map((row) => padded(row.map(() => 1)))) });
-        const count = (ids.shape[1] ?? 0) - 1;
-        const logProbs = tokenLogProbs(logits.narrow(1, 0, count), ids.narrow(1, 1, count));
-        expect(logProbs.requiresGrad).toBe(true);
-        const found = logProbs.detach();
-        return rows.map(({ sequence, tokens }, row) => {
-          const last = (isPacked ? (ends[row] ?? 0) : sequence.length) - 1;
-          const own = found.select(0, isPacked ? 0 : row).narrow(0, last - tokens.length, tokens.length);
-          return [...own.toTypedArray()];
-        });
-      }),
-    );
-  const drawn = (rows: readonly GeneratedText[]) => rows.map(({ logProbs }) => [...logProbs]);
+    logProbsByTrainer(model, rows, isPacked);
 
   test("gives what is drawn the log-probabilities that a trainer finds, to the bit", () => {
     expect(byTrainer(texts)).toEqual(drawn(texts));
@@ -134,9 +84,6 @@ describe.each(
   ),
 )("invariant replies of %s in %s", (name, dtype) => {
   const model = encoderDecoders[name as keyof typeof encoderDecoders]();
-  const prompts = [5, 1, 17, 8, 30, 16].map((length, row) =>
-    Array.from({ length }, (_, place) => (7 * place + 11 * row + 3) % 64),
-  );
   const options = { samples: 2, maxNewTokens: 19, seed: 4, stopTokens: [3, 40] };
 
   beforeAll(() => {

@@ -158,10 +158,13 @@ void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 
 }  // namespace
 
-InvariantlyAttended attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
-                                       const at::Tensor& bias, bool causal, int64_t window, float scale) {
+void check_invariant_attention(const at::Tensor& mask) {
   TORCH_CHECK(!mask.defined() || (mask.size(1) == 1 && mask.size(2) == 1),
               "[attention] expected an invariant forward to have one mask for all queries of a row, got ", mask.sizes());
+}
+
+InvariantlyAttended attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
+                                       const at::Tensor& bias, bool causal, int64_t window, float scale) {
   const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
   const at::Tensor dense_q = dense(q), dense_k = dense(k), dense_v = dense(v);
   std::vector<SeenKeys> seen;

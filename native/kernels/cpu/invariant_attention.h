@@ -12,6 +12,9 @@ struct InvariantlyAttended {
   at::Tensor logsumexp_BHT1;  // float32; 0 for a query that sees nothing
 };
 
+// Throws where an invariant forward cannot hide keys by `mask`.
+void check_invariant_attention(const at::Tensor& mask);
+
 // q [B,H,T,D], k and v [B,G,S,D] of one float dtype, any strides; query t stands beside key t + S - T. `mask` is undefined or bool
 // [B or 1, 1, 1, S]: keys that it hides are left out as if they were not there. `bias` is undefined or float32 [B or 1, H or 1, T or 1, S],
 // added to the scaled scores. A query that sees nothing gets the mean of all values.

@@ -24,6 +24,7 @@
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/tile_lanes.h"
+#include "kernels/register.h"
 
 namespace troupe {
 namespace {
@@ -294,16 +295,8 @@ void compute_tasks(const RowProduct<Element>& of) {
   });
 }
 
-}  // namespace
-
-bool multiplies_invariantly(const at::Tensor& a, const at::Tensor& b) {
-  return is_invariant() && a.scalar_type() == b.scalar_type() && with_float_type(a.scalar_type(), [](auto*) {});
-}
-
-at::Tensor multiply_invariantly(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+at::Tensor multiply_rows(const at::Tensor& a, const at::Tensor& b, const at::Tensor& added) {
   const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
-  const at::Tensor added = bias.defined() ? bias.to(a.scalar_type()).expand(out.sizes()) : bias;
-  if (out.numel() == 0) return out;
   with_float_type(a.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;
     compute_tasks(RowProduct<Element>{{a.data_ptr<Element>(), a.stride(0), a.stride(1)},
@@ -316,6 +309,34 @@ at::Tensor multiply_invariantly(const at::Tensor& a, const at::Tensor& b, const 
                                  added.defined() ? added.stride(1) : 0,
                                  out.data_ptr<Element>()});
   });
+  return out;
+}
+
+TROUPE_KERNEL(multiply_rows, multiply_rows);
+
+}  // namespace
+
+bool multiplies_invariantly(const at::Tensor& a, const at::Tensor& b, int64_t dim) {
+  if (!is_invariant() || a.dim() != dim || b.dim() != dim || a.scalar_type() != b.scalar_type() || a.device() != b.device()) return false;
+  if (a.size(-1) != b.size(-2) || (dim == 3 && a.size(0) != b.size(0))) return false;
+  return with_float_type(a.scalar_type(), [](auto*) {});
+}
+
+at::Tensor multiply_invariantly(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  if (a.size(0) == 0 || b.size(1) == 0) return at::empty({a.size(0), b.size(1)}, a.options());
+  return multiply_rows_kernel(a, b, bias.defined() ? bias.to(a.scalar_type()).expand({a.size(0), b.size(1)}) : bias);
+}
+
+at::Tensor multiply_and_add_invariantly(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
+                                        const at::Scalar& alpha) {
+  const bool plain = beta.toDouble() == 1.0 && alpha.toDouble() == 1.0 && bias.scalar_type() == a.scalar_type();
+  if (plain) return multiply_invariantly(a, b, bias);
+  return multiply_invariantly(a, b, {}).mul(alpha).add(bias.mul(beta));
+}
+
+at::Tensor multiply_batches_invariantly(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
+  for (int64_t g = 0; g < a.size(0); g++) out.select(0, g).copy_(multiply_invariantly(a.select(0, g), b.select(0, g), {}));
   return out;
 }
 

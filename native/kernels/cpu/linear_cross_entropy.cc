@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "core/autograd/differentiable.h"
+#include "core/invariance.h"
 #include "core/programs/tile_products.h"
 #include "kernels/cpu/cross_entropy_rows.h"
 #include "kernels/cpu/float_formats.h"
@@ -127,6 +128,7 @@ LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_V
     const at::Tensor logits_RV = at::mm(hidden_RD, weight_VD.t()).contiguous();
     const at::Tensor logsumexp_R = cross_entropy_rows(logits_RV, targets, first, loss_sum);
     if (!wanted.hidden && !wanted.weight) continue;
+    const Variant gradients;
     cross_entropy_gradient(logits_RV, logsumexp_R, targets, first, scale, logits_RV);
     if (wanted.hidden) multiply_into(out.hidden_ND.narrow(0, first, hidden_RD.size(0)), logits_RV, weight_VD);
     if (wanted.weight) weight_gradient.add(logits_RV, hidden_RD, first + chunk_rows >= num_rows);

@@ -239,6 +239,7 @@ MaskedAttended attend_masked(const at::Tensor& q, const at::Tensor& k, const at:
   if (sizes.keys == 0) result.out_BHTD.zero_();
   if (sizes.keys == 0 || q.numel() == 0) return result;
   if (is_invariant() && !sight.dropout) {
+    check_invariant_attention(sight.mask);
     const InvariantlyAttended attended = attend_invariantly(q, k, v, sight.mask, sight.bias, sight.causal, sight.window, sight.scale);
     return {attended.out_BHTD, attended.logsumexp_BHT1};
   }

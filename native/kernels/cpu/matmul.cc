@@ -24,10 +24,10 @@ namespace {
 enum class Way { libtorch, tiles, float32, bfloat16, invariant };
 
 Way way_of(const at::Tensor& a, const at::Tensor& b, int64_t dim) {
+  if (multiplies_invariantly(a, b, dim)) return Way::invariant;
   const at::ScalarType dtype = a.scalar_type();
   if (b.scalar_type() != dtype || a.dim() != dim || b.dim() != dim) return Way::libtorch;
   if (a.size(-1) != b.size(-2) || (dim == 3 && a.size(0) != b.size(0))) return Way::libtorch;
-  if (multiplies_invariantly(a, b)) return Way::invariant;
   if (dtype == at::kFloat && multiplies_in_tiles(a, b)) return Way::tiles;
   if (dtype == at::kFloat && onednn_is_quicker(a, b)) return Way::float32;
   if (dtype == at::kBFloat16 && multiplies_bfloat16_in_panels()) return Way::bfloat16;
@@ -81,22 +81,15 @@ at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
 at::Tensor addmm(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                  const at::Scalar& alpha) {
   const Way way = way_of(a, b, 2);
+  if (way == Way::invariant) return multiply_and_add_invariantly(bias, a, b, beta, alpha);
   const bool plain = way != Way::libtorch && beta.toDouble() == 1.0 && alpha.toDouble() == 1.0 &&
                      bias.scalar_type() == a.scalar_type();
-  if (way == Way::invariant && !plain) return multiply_invariantly(a, b, {}).mul(alpha).add(bias.mul(beta));
   if (!plain) return at::cpu::addmm(bias, a, b, beta, alpha);
-  if (way == Way::invariant) return multiply_invariantly(a, b, bias);
   if (way == Way::tiles) return multiply_in_tiles(a, b, bias);
   const at::Tensor sum = at::empty({a.size(0), b.size(1)}, a.options());
   fill_rows(sum, bias);
   multiply(way, a, b, sum, true);
   return sum;
-}
-
-at::Tensor multiply_batches_invariantly(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
-  for (int64_t g = 0; g < a.size(0); g++) out.select(0, g).copy_(multiply_invariantly(a.select(0, g), b.select(0, g), {}));
-  return out;
 }
 
 at::Tensor bmm(const at::Tensor& a, const at::Tensor& b) {

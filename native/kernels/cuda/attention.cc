@@ -3,17 +3,21 @@
 // later cuDNN's forward takes two thirds of flash attention's time; its backward has no order of sums, so flash attention's makes
 // the gradients from cuDNN's output and logsumexp. What rows see is made one mask. A query that
 // sees nothing gets the mean of all values, as on the CPU: it is made zero and sees all, and its gradient, that of equal scores, is
-// added by itself.
+// added by itself. Where a forward is invariant, its values are those of invariant_attention.cu.
 #include "core/torch_version.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
 
 #if TROUPE_TORCH_AT_LEAST(2, 7) && !TROUPE_CUDA_ON_HOST
 #include <ATen/ops/_fused_sdp_choice.h>
@@ -24,6 +28,9 @@
 #endif
 
 #include "core/autograd/differentiable.h"
+#include "core/invariance.h"
+#include "kernels/cpu/invariant_attention.h"
+#include "kernels/cuda/call.h"
 #include "kernels/register.h"
 
 namespace troupe::cuda {
@@ -64,6 +71,48 @@ at::Tensor slope_at_equal_scores(const at::Tensor& q, const at::Tensor& keys, co
   at::Tensor slope = at::matmul(q, at::matmul(centered.transpose(2, 3), shares)).mul(scale);
   if (bias.defined()) slope = slope.add(at::matmul(bias.sub(bias.mean(-1, /*keepdim=*/true)), shares));
   return slope.sub(slope.detach());
+}
+
+HeadRows head_rows_of(const at::Tensor& x) { return {x.data_ptr(), x.stride(0), x.stride(1), x.stride(2)}; }
+
+// See kernels/cpu/invariant_attention.h.
+at::Tensor attend_rows(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask, const at::Tensor& bias,
+                       bool causal, int64_t window, double scale) {
+  const Call call(q);
+  const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
+  const at::Tensor dense_q = dense(q), dense_k = dense(k), dense_v = dense(v);
+  const AttentionShape shape{q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3)};
+  const at::Tensor out_BTHD = at::empty({shape.batches, shape.rows, shape.heads, shape.width}, q.options());
+  Sight sight{nullptr, 0, {}, causal, window, static_cast<float>(scale)};
+  at::Tensor biases;
+  if (bias.defined()) {
+    biases = dense(bias.to(at::kFloat)).expand({shape.batches, shape.heads, shape.rows, shape.keys});
+    sight.bias = head_rows_of(biases);
+  }
+  at::Tensor before_BS;
+  if (mask.defined()) {
+    const at::Tensor seen = mask.expand({mask.size(0), 1, 1, shape.keys}).reshape({mask.size(0), shape.keys}).to(at::kLong);
+    before_BS = at::cat({at::zeros({seen.size(0), 1}, seen.options()), seen.cumsum(1)}, 1);
+    sight.before = before_BS.data_ptr<int64_t>();
+    sight.of_batch = seen.size(0) == 1 ? 0 : before_BS.stride(0);
+  }
+  const int64_t blocks = std::min(kMostAttending, out_BTHD.numel() == 0 ? 0 : shape.batches * shape.rows * shape.heads);
+  const at::Tensor scratch = at::empty({blocks, shape.keys}, q.options().dtype(at::kFloat));
+  launch_attend_rows(call.stream(), format_of(q), shape, head_rows_of(dense_q), head_rows_of(dense_k), head_rows_of(dense_v), sight, blocks,
+                     floats(scratch), out_BTHD.data_ptr());
+  return out_BTHD.transpose(1, 2);
+}
+
+// Values of each query's own with the gradients of libtorch's attention, from which they differ by rounding.
+template <class AttendRecorded>
+at::Tensor attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
+                              const at::Tensor& bias, bool causal, int64_t window, double scale,
+                              const AttendRecorded& attend_recorded) {
+  const at::Tensor own = without_recording([&] { return attend_rows(q, k, v, mask, bias, causal, window, scale); });
+  if (!wants_gradient({q, k, v, bias})) return own;
+  const Variant quickest;
+  const at::Tensor recorded = attend_recorded();
+  return own.add(recorded.sub(recorded.detach()));
 }
 
 #if TROUPE_TORCH_AT_LEAST(2, 7) && !TROUPE_CUDA_ON_HOST
@@ -123,7 +172,7 @@ at::Tensor attention_by_flash(const at::Tensor& q, const at::Tensor& k, const at
 }
 #endif
 
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
 #if TROUPE_TORCH_AT_LEAST(2, 7) && !TROUPE_CUDA_ON_HOST
   const bool by_cudnn = cudnn_pays(q, k, v);
   if (by_cudnn || chooses_flash(q, k, v, causal, scale)) return attention_by_flash(q, k, v, causal, scale, by_cudnn);
@@ -131,16 +180,14 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal, scale);
 }
 
-at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const c10::optional<at::Tensor>& mask, const c10::optional<at::Tensor>& bias, bool causal,
-                            int64_t window, double scale) {
-  if (k.size(2) == 0) return at::zeros_like(q);
+at::Tensor attend_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const c10::optional<at::Tensor>& mask,
+                         const c10::optional<at::Tensor>& bias, bool causal, int64_t window, double scale) {
   const int64_t heads = q.size(1);
   const at::Tensor keys = for_heads(k, heads), values = for_heads(v, heads);
   const bool one_query = q.size(2) == 1 && window == 0;  // it stands last, and sees all
   const bool square = q.size(2) == k.size(2) && window == 0;
   if (!mask && !bias && (!causal || one_query || square)) {
-    return attention(q, keys, values, causal && !one_query, scale);
+    return attend(q, keys, values, causal && !one_query, scale);
   }
   at::Tensor seen = seen_by_place(q, k, causal && !one_query, window);
   if (mask) seen = seen.defined() ? mask->logical_and(seen) : *mask;
@@ -160,6 +207,21 @@ at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::
   const bool may_be_blind = mask && seen.size(-2) > 1;
   if (!may_be_blind || !wants_gradient({q, k, biases})) return attended;
   return attended.add(slope_at_equal_scores(q, keys, values, biases, scale).masked_fill(blind.logical_not(), 0));
+}
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
+  const auto recorded = [&] { return attend(q, k, v, causal, scale); };
+  return is_invariant() ? attend_invariantly(q, k, v, {}, {}, causal, 0, scale, recorded) : recorded();
+}
+
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const c10::optional<at::Tensor>& mask,
+                            const c10::optional<at::Tensor>& bias, bool causal, int64_t window, double scale) {
+  if (k.size(2) == 0) return at::zeros_like(q);
+  const auto recorded = [&] { return attend_masked(q, k, v, mask, bias, causal, window, scale); };
+  if (!is_invariant()) return recorded();
+  const at::Tensor seen = mask.value_or(at::Tensor());
+  check_invariant_attention(seen);
+  return attend_invariantly(q, k, v, seen, bias.value_or(at::Tensor()), causal, window, scale, recorded);
 }
 
 TROUPE_CUDA_KERNEL(attention, attention);

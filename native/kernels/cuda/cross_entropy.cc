@@ -9,6 +9,7 @@
 
 #include "core/autograd/differentiable.h"
 #include "core/dispatch/describe.h"
+#include "core/invariance.h"
 #include "kernels/cuda/call.h"
 #include "kernels/register.h"
 
@@ -97,6 +98,7 @@ LossAndGradients chunked_loss(const at::Tensor& hidden_ND, const at::Tensor& wei
     launch_cross_entropy_rows(call.stream(), format_of(logits_RP), rows, logits_RP.data_ptr(), targets.from(first),
                               ignore_index, floats(logsumexp_R), losses.data_ptr<double>() + first);
     if (!wanted.hidden && !wanted.weight) continue;
+    const Variant gradients;
     launch_cross_entropy_gradient(call.stream(), format_of(logits_RP), rows, logits_RP.data_ptr(), floats(logsumexp_R),
                                   targets.from(first), ignore_index, scale, nullptr, logits_RP.data_ptr());
     if (wanted.hidden) {

@@ -24,6 +24,38 @@ __device__ __forceinline__ void each_logit(const T* row, int64_t dim, const Body
   if (tail < dim) body(Count<1>{}, tail);
 }
 
+// Calls body(values, index) with the logits of a row: in order of its pieces wherever it begins, for sums that must not depend on that,
+// or as each_logit has them.
+template <bool in_order, class T, class Body>
+__device__ __forceinline__ void read_logits(const T* row, int64_t dim, const Body& body) {
+  if constexpr (in_order) {
+    const bool aligned = reinterpret_cast<uintptr_t>(row) % sizeof(Wide<T>) == 0;
+    const int64_t pieces = dim / kWide;
+#pragma unroll 4
+    for (int64_t piece = threadIdx.x; piece < pieces; piece += blockDim.x) {
+      const T* from = row + piece * kWide;
+      float value[kWide];
+      if (aligned) {
+        read<kWide>(from, value);
+      } else {
+#pragma unroll
+        for (int j = 0; j < kWide; j++) value[j] = load(from[j]);
+      }
+      body(value, piece * kWide);
+    }
+    const int64_t tail = pieces * kWide + threadIdx.x;
+    if (tail >= dim) return;
+    const float value[1] = {load(row[tail])};
+    body(value, tail);
+  } else {
+    each_logit(row, dim, [&](auto wide_or_one, int64_t i) {
+      float value[decltype(wide_or_one)::value];
+      read<decltype(wide_or_one)::value>(row + i, value);
+      body(value, i);
+    });
+  }
+}
+
 // exp() of logits of a type: what 16 bits keep of it, the GPU's own function has, at a tenth of the instructions.
 template <class T>
 __device__ __forceinline__ float exp_of(float value) {
@@ -40,22 +72,19 @@ struct MaxAndSum {
 };
 
 // Milakov and Gimelshein 2018, https://arxiv.org/abs/1805.02867: by each thread, then by the block.
-template <class T>
+template <bool in_order, class T>
 __device__ MaxAndSum sum_exponentials(const T* row, int64_t dim) {
   MaxAndSum mine{-FLT_MAX, 0.0f};
-  each_logit(row, dim, [&](auto wide_or_one, int64_t i) {
-    constexpr int N = decltype(wide_or_one)::value;
-    float value[N];
-    read<N>(row + i, value);
+  read_logits<in_order>(row, dim, [&](const auto& values, int64_t) {
     float max = mine.max;
 #pragma unroll
-    for (int j = 0; j < N; j++) max = value[j] > max ? value[j] : max;
+    for (const float value : values) max = value > max ? value : max;
     if (max > mine.max) {
       mine.sum *= exp_of<T>(mine.max - max);
       mine.max = max;
     }
 #pragma unroll
-    for (int j = 0; j < N; j++) mine.sum += exp_of<T>(value[j] - max);
+    for (const float value : values) mine.sum += exp_of<T>(value - max);
   });
   const float max = join_block<Max>(mine.max);
   return {max, sum_block(mine.sum * exp_of<T>(mine.max - max))};
@@ -74,7 +103,7 @@ __global__ void cross_entropy_rows(const T* logits, LogitRows shape, const int64
     return;
   }
   const T* x = logits + row * shape.stride;
-  const MaxAndSum sums = sum_exponentials(x, shape.classes);
+  const MaxAndSum sums = sum_exponentials<false>(x, shape.classes);
   if (threadIdx.x != 0) return;
   const double log_sum = log(static_cast<double>(sums.sum));
   logsumexp[row] = static_cast<float>(sums.max + log_sum);
@@ -124,15 +153,12 @@ __global__ void vocabulary_statistics(const T* logits, LogitRows shape, Classes 
     return;
   }
   const T* x = logits + row * shape.stride;
-  const MaxAndSum sums = sum_exponentials(x, dim);
+  const MaxAndSum sums = sum_exponentials<true>(x, dim);
   float weighted = 0.0f;
   if (classes.weights != nullptr) {
-    each_logit(x, dim, [&](auto wide_or_one, int64_t i) {
-      constexpr int N = decltype(wide_or_one)::value;
-      float value[N];
-      read<N>(x + i, value);
+    read_logits<true>(x, dim, [&](const auto& values, int64_t i) {
 #pragma unroll
-      for (int j = 0; j < N; j++) weighted += classes.weights[i + j] * value[j];
+      for (const float value : values) weighted += classes.weights[i++] * value;
     });
     weighted = sum_block(weighted);
   }
@@ -192,7 +218,7 @@ void launch_vocabulary_statistics(Stream stream, Format format, LogitRows rows, 
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    start("vocabulary_statistics", vocabulary_statistics<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows, classes, statistics);
+    start("vocabulary_statistics", vocabulary_statistics<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kMostThreads), stream, static_cast<const T*>(logits), rows, classes, statistics);
   });
 }
 
@@ -201,7 +227,7 @@ void launch_vocabulary_gradient(Stream stream, Format format, LogitRows rows, vo
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    start("vocabulary_gradient_", vocabulary_gradient<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kWide, kMostThreads), stream, static_cast<T*>(logits), rows, logsumexp, classes, coefficients);
+    start("vocabulary_gradient_", vocabulary_gradient<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kMostThreads), stream, static_cast<T*>(logits), rows, logsumexp, classes, coefficients);
   });
 }
 
@@ -210,7 +236,7 @@ void launch_cross_entropy_rows(Stream stream, Format format, LogitRows rows, con
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    start("cross_entropy", cross_entropy_rows<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows, targets, ignore_index, logsumexp, losses);
+    start("cross_entropy", cross_entropy_rows<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kMostThreads), stream, static_cast<const T*>(logits), rows, targets, ignore_index, logsumexp, losses);
   });
 }
 
@@ -221,7 +247,7 @@ void launch_cross_entropy_gradient(Stream stream, Format format, LogitRows rows,
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    start("cross_entropy", cross_entropy_gradient<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kWide, kMostThreads), stream, static_cast<const T*>(logits), rows, logsumexp, targets, ignore_index, row_weight, upstream, static_cast<T*>(to));
+    start("cross_entropy", cross_entropy_gradient<T>, static_cast<unsigned>(rows.rows), row_threads(rows.classes, kMostThreads), stream, static_cast<const T*>(logits), rows, logsumexp, targets, ignore_index, row_weight, upstream, static_cast<T*>(to));
   });
 }
 

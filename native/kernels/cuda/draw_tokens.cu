@@ -100,7 +100,7 @@ void launch_draw_tokens(Stream stream, Format format, Rows rows, const void* log
   if (rows.rows == 0) return;
   with_format(format, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    start("draw_tokens", draw_tokens<T>, static_cast<unsigned>(rows.rows), row_threads(rows.dim, kWide, kMostThreads), stream,
+    start("draw_tokens", draw_tokens<T>, static_cast<unsigned>(rows.rows), row_threads(rows.dim, kMostThreads), stream,
           static_cast<const T*>(logits), rows, uniforms, restriction, weights, sums, tokens);
   });
 }

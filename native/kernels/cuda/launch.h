@@ -157,6 +157,47 @@ void launch_count_targets(Stream stream, const int64_t* targets, int64_t rows, i
 // *loss = sum of losses / *count, in a fixed order.
 void launch_mean_loss(Stream stream, const double* losses, int64_t rows, const double* count, float* loss);
 
+// --- products and attention that are computed row by row, with the CPU's bits ---
+
+// Lines of `inner` numbers, of any strides: the rows of a product's left operand, the columns of its right one.
+struct Lines {
+  const void* data;
+  int64_t of_line, of_inner;
+};
+struct ProductShape {
+  int64_t rows, columns, inner;
+};
+// Null: none is added.
+struct ProductBias {
+  const void* data = nullptr;
+  int64_t of_row = 0, of_column = 0;
+};
+// to [rows, columns] = a b + bias.
+void launch_multiply_rows(Stream stream, Format format, const ProductShape& shape, Lines a, Lines b, ProductBias bias, void* to);
+
+// q [B,H,T,D], k and v [B,G,S,D]; features lie side by side.
+struct AttentionShape {
+  int64_t batches, heads, groups, rows, keys, width;
+};
+struct HeadRows {
+  const void* data;
+  int64_t of_batch, of_head, of_row;
+};
+// `before` [B, S + 1]: how many keys that may be seen come before each; null where all may. `bias`: float32 rows of scores, added to them;
+// null: none. `window` 0: none.
+struct Sight {
+  const int64_t* before;
+  int64_t of_batch;
+  HeadRows bias;
+  bool causal;
+  int64_t window;
+  float scale;
+};
+constexpr int64_t kMostAttending = 132 * 16;  // blocks that attend at once: each has scores of its own
+// out [B,T,H,D]. scratch [blocks, S].
+void launch_attend_rows(Stream stream, Format format, const AttentionShape& shape, HeadRows q, HeadRows k, HeadRows v, const Sight& sight,
+                        int64_t blocks, float* scratch, void* out);
+
 // --- texts under way ---
 
 // Keys [P,G,D,X] and values [P,G,X,D] of one attention: `count` slabs of P pages, of X positions each.

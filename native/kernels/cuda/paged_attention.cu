@@ -1,14 +1,10 @@
-// Attention to keys and values in pages: see kernels/cpu/page_rows.h, whose order of sums it keeps. A block attends for a token and a head.
-#include <limits>
-
+// Attention to keys and values in pages: see page_rows.cuh.
 #include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/page_rows.cuh"
 
 namespace troupe::cuda {
 namespace {
 
-constexpr int kPageThreads = 128;
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
 // Where a token is, and what it sees. A place that is none is left alone.
@@ -62,21 +58,6 @@ struct WritePages {
 };
 
 template <class T>
-__device__ float score_of(const T* q, const T* key, int64_t width) {
-  float sums[kFeatureSums] = {};
-  int64_t d = 0;
-  for (; d + kFeatureSums <= width; d += kFeatureSums) {
-#pragma unroll
-    for (int sum = 0; sum < kFeatureSums; sum++) sums[sum] += load(q[d + sum]) * load(key[(d + sum) * kPagePositions]);
-  }
-#pragma unroll
-  for (int sum = 0; sum < kFeatureSums; sum++) {
-    if (d + sum < width) sums[sum] += load(q[d + sum]) * load(key[(d + sum) * kPagePositions]);
-  }
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
-template <class T>
 __global__ void attend_pages(PageSlabs keys, PageSlabs values, PagePlaces places, const T* q, PageHeads of_q, int64_t heads,
                              PageBias bias, int64_t window, float scale, float* scratch, T* out) {
   const int64_t width = keys.width, readers = heads / keys.groups;
@@ -90,21 +71,12 @@ __global__ void attend_pages(PageSlabs keys, PageSlabs values, PagePlaces places
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
       const int64_t from = place_in_pages(i, place.shared), page = place.pages[from / kPagePositions];
       float score =
-          has_page(keys, page) ? score_of(query, page_of<T>(keys, page, group) + from % kPagePositions, width) * scale : kNone;
+          has_page(keys, page) ? score_of(query, page_of<T>(keys, page, group) + from % kPagePositions, width, kPagePositions) * scale : kNone;
       if (bias.of != nullptr) score += bias.of[head * bias.distances + min(place.position - i, bias.distances - 1)];
       scores[i] = score;
       most = Max::join(score, most);
     }
-    most = join_block<Max>(most);
-    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) scores[i] = exp_f32(scores[i] - most);
-    __syncthreads();
-    // Each warp for itself: its threads are the CPU's lanes.
-    const int lane = threadIdx.x % kWarp;
-    float sum = 0.0f;
-    for (int64_t i = begin + lane; i < end; i += kWarp) sum += scores[i];
-#pragma unroll
-    for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) sum += __shfl_down_sync(~0u, sum, lanes);
-    const float share = 1.0f / __shfl_sync(~0u, sum, 0);
+    const float share = weigh_scores(scores, begin, end, most);
     for (int64_t d = threadIdx.x; d < width; d += blockDim.x) {
       float mixed = end > begin ? 0.0f : kNone;
       for (int64_t i = begin; i < end;) {

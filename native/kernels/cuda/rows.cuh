@@ -11,9 +11,9 @@ namespace troupe::cuda {
 
 constexpr int kWarp = 32;
 
-// Threads for rows of `dim` elements, `each` of which a thread takes at a time: whole warps.
-inline int row_threads(int64_t dim, int each, int most = 256) {
-  const int64_t wanted = (dim + each - 1) / each;
+// Threads for rows of `dim` elements, kWide of which a thread takes at a time: whole warps.
+inline int row_threads(int64_t dim, int most = 256) {
+  const int64_t wanted = (dim + kWide - 1) / kWide;
   return static_cast<int>(std::clamp<int64_t>((wanted + kWarp - 1) / kWarp * kWarp, kWarp, most));
 }
 
@@ -70,31 +70,39 @@ struct WarpARow {
 constexpr int64_t kMostOfWarp = 1024;  // elements of a row that a warp takes
 constexpr int kWarpRows = 4;           // rows of a block of warps
 
-// Calls launch(wide, team, blocks, threads) with types that tell how the rows are read and by whom: the shape and the addresses
-// decide.
+// Calls launch(wide, team, blocks, threads) with types that tell how the rows are read, and by whom: the dim alone decides that, for
+// it decides the order of sums.
 template <class Launch>
 void with_team(Rows shape, bool wide, const Launch& launch) {
+  const auto read_by = [&](auto team, unsigned blocks, int threads) {
+    if (wide) {
+      launch(std::true_type{}, team, blocks, threads);
+    } else {
+      launch(std::false_type{}, team, blocks, threads);
+    }
+  };
   const auto rows = static_cast<unsigned>(shape.rows);
-  if (wide && shape.dim <= kMostOfWarp) {
-    launch(std::true_type{}, WarpARow{}, (rows + kWarpRows - 1) / kWarpRows, kWarpRows * kWarp);
-  } else if (wide) {
-    launch(std::true_type{}, BlockARow{}, rows, row_threads(shape.dim, kWide));
+  if (shape.dim <= kMostOfWarp) {
+    read_by(WarpARow{}, (rows + kWarpRows - 1) / kWarpRows, kWarpRows * kWarp);
   } else {
-    launch(std::false_type{}, BlockARow{}, rows, row_threads(shape.dim, 1));
+    read_by(BlockARow{}, rows, row_threads(shape.dim));
   }
 }
 
 template <int N>
 using Count = std::integral_constant<int, N>;
 
-// Calls body(Count<N>, index) for the elements of a row, shared out among the team's threads: N is kWide where `wide` is set,
-// which asks for a `dim` that is a multiple of it.
+// Calls body(Count<N>, index) for the elements of a row, of which the team's threads take kWide each by turns, so that their order does
+// not depend on where the row lies. N is kWide where `wide` is set, which asks for a `dim` that is a multiple of it, and else 1.
 template <bool wide, class Team, class Body>
 __device__ __forceinline__ void each_of_row(int64_t dim, const Body& body) {
-  constexpr int N = wide ? kWide : 1;
 #pragma unroll 4
-  for (int64_t i = static_cast<int64_t>(Team::index()) * N; i < dim; i += static_cast<int64_t>(Team::size()) * N) {
-    body(Count<N>{}, i);
+  for (int64_t i = static_cast<int64_t>(Team::index()) * kWide; i < dim; i += static_cast<int64_t>(Team::size()) * kWide) {
+    if constexpr (wide) {
+      body(Count<kWide>{}, i);
+    } else {
+      for (int64_t j = i; j < min(dim, i + kWide); j++) body(Count<1>{}, j);
+    }
   }
 }
 

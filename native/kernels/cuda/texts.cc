@@ -9,8 +9,6 @@
 namespace troupe::cuda {
 namespace {
 
-constexpr int64_t kMostBlocks = 132 * 16;  // that attend at once: each has scores of its own
-
 PageSlabs slabs_of(at::TensorList tensors) {
   TORCH_CHECK(tensors.size() <= kMostSlabs, "[paged_attention_] expected at most ", kMostSlabs, " slabs of pages on a GPU, got ",
               tensors.size());
@@ -42,7 +40,7 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
   }
   launch_write_pages(call.stream(), format_of(k), key_slabs, value_slabs, written_places, k.data_ptr(), heads_of(k), v.data_ptr(),
                      heads_of(v));
-  const int64_t blocks = std::min(kMostBlocks, tokens * heads);
+  const int64_t blocks = std::min(kMostAttending, tokens * heads);
   const at::Tensor scratch = at::empty({blocks, columns * kPagePositions}, q.options().dtype(at::kFloat));
   const at::Tensor out_NHD = at::empty({1, tokens, heads, width}, q.options());
   const PageBias biases{bias.defined() ? floats(bias) : nullptr, bias.defined() ? bias.size(1) : 0};

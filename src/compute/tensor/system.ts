@@ -24,7 +24,7 @@ export function numThreads(): number {
 }
 
 /**
- * Chooses how this thread computes forwards on the CPU: if `invariant`, each row of a product and each query of an attention on its
+ * Chooses how this thread computes forwards: if `invariant`, each row of a product and each query of an attention on its
  * own, in an order that depends on nothing but the row. Its bits are then the same in any batch and at any place. Backward is not
  * affected.
  * @returns what it was before

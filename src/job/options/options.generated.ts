@@ -100,7 +100,7 @@ export interface RuntimeOptions {
   readonly rounding?: "nearest" | "stochastic" | undefined;
   /**
    * Compute each row of a forward on its own, so that a token has the same log-probability, to the bit, in any batch,
-   * in training and in generation (CPU). Default: false.
+   * in training and in generation (not tried on a GPU yet). Default: false.
    */
   readonly invariant?: boolean | undefined;
   /**

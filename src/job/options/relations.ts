@@ -98,8 +98,6 @@ export const relations: readonly Relation[] = [
         : { expected: "host on a device", got, hint: "activations of a device are offloaded to host memory" };
     },
   ),
-  rule("invariant", "needs device cpu or sim", ({ invariant, device }) => invariant && !/^(cpu|sim)\b/.test(device),
-    "used on cpu or sim", "a GPU's libraries choose their order of sums by the size of a batch"),
   rule("invariant", "goes without graph exact or fast", ({ invariant, graph }) => invariant && graph !== "off",
     "used with graph off", "programs do not know rows that are computed on their own"),
   relation("rounding", "stochastic needs weights in bf16 or fp16", ({ chosen: { rounding, precision } }) => {

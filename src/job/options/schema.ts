@@ -109,7 +109,7 @@ const precision = grouped("precision", {
   rounding: option(oneOf(["nearest", "stochastic"]).default("nearest"), "--rounding <how>",
     "how master weights are rounded to low precision: to the nearest value, or stochastically (unbiased)"),
   invariant: option(toggle().default(false), "--invariant",
-    "compute each row of a forward on its own, so that a token has the same log-probability, to the bit, in any batch, in training and in generation (CPU)"),
+    "compute each row of a forward on its own, so that a token has the same log-probability, to the bit, in any batch, in training and in generation (not tried on a GPU yet)"),
 });
 
 // biome-ignore format: a table, with a row on each line
