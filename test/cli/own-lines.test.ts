@@ -320,8 +320,8 @@ describe("an error of a job's own", () => {
       "opened, for a promise that nothing settles",
       { data: "() => new Promise(() => {})" },
       // The job has to be loaded within as much, which a slow or busy machine did not do in 3 s.
-      12,
-      /expected the job's data\(…\) to be open within 12 s/,
+      9,
+      /expected the job's data\(…\) to be open within 9 s/,
     ],
   ])("is that it is never %s", async (_what, parts: JobParts, seconds, message) => {
     const { code, err } = await run(parts, "--deadline", `${1000 * seconds}`);

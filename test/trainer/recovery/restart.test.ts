@@ -135,7 +135,7 @@ describe("a rank that hangs", () => {
   afterAll(() => workspace[Symbol.dispose]());
 
   it("ends the run after the deadline and is named, with what everyone else waits for", async () => {
-    const told = await runTiny(workspace, { ...options, deadlineMs: 12_000 }, { fault: "hang", faultAt: 2 });
+    const told = await runTiny(workspace, { ...options, deadlineMs: 8_000 }, { fault: "hang", faultAt: 2 });
     expect(told.error).toMatchObject({ code: "RUN_HUNG" });
     expect(told.error?.message).toMatch(/rank-1 handling step since \d+\.\d s, step {2}#2/);
     expect(told.error?.message).toMatch(/shard-0 idle since .*, reduce root #2/);

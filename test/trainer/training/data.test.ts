@@ -81,11 +81,11 @@ describe("data whose functions answer what they cannot mean", () => {
   it("a batch whose promise never settles is reported as data that does not come", async () => {
     const { error } = await runTiny(
       workspace,
-      { ranks: 1, deadlineMs: 10_000 },
+      { ranks: 1, deadlineMs: 8_000 },
       { answer: "never" },
       answersJob,
     );
     expect(error).toMatchObject({ code: "DATA_PENDING", fields: { split: "train", position: 0 } });
-    expect(error?.message).toMatch(/batch\("train", 0, \d\) of the job's data to give a batch within 10 s/);
+    expect(error?.message).toMatch(/batch\("train", 0, \d\) of the job's data to give a batch within 8 s/);
   });
 });
