@@ -96,3 +96,15 @@ export function compare({ inputs, run, forward, backward = [forward] }: Comparis
 function gradientFor(output: Tensor): Tensor {
   return output.detach().mul(0.37).add(0.11);
 }
+
+/** An attention that is compared. */
+export interface Attending {
+  readonly groups: number;
+  readonly rows: number;
+  readonly keys: number;
+  readonly causal?: boolean;
+  readonly window?: number;
+  readonly mask?: boolean;
+  readonly bias?: boolean;
+  readonly blind?: boolean;
+}

@@ -6,7 +6,7 @@ import { type GPT2LMHeadModel, generateTexts } from "../../src/library/models/in
 import { floatTypes, normal, roundingError } from "../kernels/inputs.ts";
 import { drawn, families, logProbsByTrainer, prompts } from "../models/invariant-texts.ts";
 import { apart, kinds } from "../trainer/live/apart.ts";
-import { back, compare, expectLike, hasGpu, hasKernels, onGpu, withKernels } from "./gpu.ts";
+import { type Attending, back, compare, expectLike, hasGpu, hasKernels, onGpu, withKernels } from "./gpu.ts";
 
 const { troupe } = ops;
 
@@ -69,10 +69,10 @@ describe.skipIf(!hasKernels)("invariant forwards by the kernels for CUDA", () =>
         "where keys are hidden, through a window",
         { groups: 1, rows: 21, keys: 21, window: 6, causal: true, mask: true },
       ],
-      ["with a bias", { groups: 4, rows: 21, keys: 21, biased: true }],
+      ["with a bias", { groups: 4, rows: 21, keys: 21, bias: true }],
       [
         "with a bias, where keys are hidden",
-        { groups: 2, rows: 21, keys: 21, causal: true, mask: true, biased: true },
+        { groups: 2, rows: 21, keys: 21, causal: true, mask: true, bias: true },
       ],
     ])("attend %s as the host does, to the bit", (_, given) =>
       invariantly(() => {
@@ -83,8 +83,8 @@ describe.skipIf(!hasKernels)("invariant forwards by the kernels for CUDA", () =>
           causal = false,
           window = 0,
           mask = false,
-          biased = false,
-        } = given as Given;
+          bias = false,
+        } = given as Attending;
         // Where a query sees nothing by its place alone, libtorch's attention has another gradient.
         const heads = (count: number, length: number, stream: number) =>
           normal([2, length, count, 11], stream, { dtype }).requiresGrad_(keys >= rows);
@@ -93,26 +93,26 @@ describe.skipIf(!hasKernels)("invariant forwards by the kernels for CUDA", () =>
           (place < keys ? place % 3 : place - keys > 4) ? 1 : 0,
         );
         const present = tensor(seen, { shape: [2, 1, 1, keys] }).gt(0);
-        const attend = (...[q, k, v, m, bias]: Tensor[]) => {
+        const attend = (...[q, k, v, m, c]: Tensor[]) => {
           const [queries, ...read] = [q, k, v].map((x) => (x as Tensor).transpose(1, 2)) as [
             Tensor,
             Tensor,
             Tensor,
           ];
-          const isPlain = groups === 4 && !mask && !biased;
+          const isPlain = groups === 4 && !mask && !bias;
           if (isPlain) return troupe.attention(queries, ...read, causal, 0.3);
           return troupe.maskedAttention(
             queries,
             ...read,
             mask ? m : undefined,
-            biased ? bias : undefined,
+            bias ? c : undefined,
             causal,
             window,
             0.3,
           );
         };
-        const bias = normal([1, 4, rows, keys], 4).requiresGrad_(biased);
-        const inputs = [heads(4, rows, 1), heads(groups, keys, 2), heads(groups, keys, 3), present, bias];
+        const added = normal([1, 4, rows, keys], 4).requiresGrad_(bias);
+        const inputs = [heads(4, rows, 1), heads(groups, keys, 2), heads(groups, keys, 3), present, added];
         compare({ inputs, run: attend, forward: "bits", backward: [32 * roundingError[dtype]] });
       }),
     );
@@ -204,13 +204,3 @@ describe.skipIf(!hasGpu)("an invariant generator and its trainer on a GPU", () =
     },
   );
 });
-
-interface Given {
-  readonly groups: number;
-  readonly rows: number;
-  readonly keys: number;
-  readonly causal?: boolean;
-  readonly window?: number;
-  readonly mask?: boolean;
-  readonly biased?: boolean;
-}

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { empty, ops, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import { type FloatType, floatTypes, normal, roundingError } from "../kernels/inputs.ts";
 import { numbers } from "../tensor/numbers.ts";
-import { back, compare, expectLike, hasGpu, hasKernels, onGpu, withKernels } from "./gpu.ts";
+import { type Attending, back, compare, expectLike, hasGpu, hasKernels, onGpu, withKernels } from "./gpu.ts";
 
 const { troupe } = ops;
 
@@ -277,7 +277,7 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
       ],
       ["a bias that learns", { groups: 4, rows: 8, keys: 8, bias: true, mask: true }],
     ])("attend with %s", (_, given) => {
-      const { groups, rows, keys, causal = false, window = 0, mask, bias, blind } = given as Given;
+      const { groups, rows, keys, causal = false, window = 0, mask, bias, blind } = given as Attending;
       const inputs = [
         leaf([2, rows, 4, 16], 1, dtype),
         leaf([2, keys, groups, 16], 2, dtype),
@@ -570,17 +570,6 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
     expectLike(onGpu(a).mm(onGpu(b)), a.to("float64").mm(b.to("float64")).to("float32"), 1e-6, "product");
   });
 });
-
-interface Given {
-  readonly groups: number;
-  readonly rows: number;
-  readonly keys: number;
-  readonly causal?: boolean;
-  readonly window?: number;
-  readonly mask?: boolean;
-  readonly bias?: boolean;
-  readonly blind?: boolean;
-}
 
 /** bool [2, 1, rows, keys]; one row sees nothing where `blind` is set. */
 function seen(rows: number, keys: number, blind: boolean): Tensor {

@@ -67,7 +67,7 @@ export async function apart(layout: RuntimeOptions, family: string): Promise<num
 
 /** A family of test/fixtures/jobs/invariant.ts, and what it computes in. */
 export type Kind = readonly [family: string, precision: "fp32" | "bf16" | "amp-bf16"];
-/** Each family in each precision. */
+/** The families that continue their prompts, in each precision. */
 export const kinds: readonly Kind[] = (["fp32", "bf16", "amp-bf16"] as const).flatMap((precision) =>
   ["gpt2", "llama"].map((family): Kind => [family, precision]),
 );
