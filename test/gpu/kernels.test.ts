@@ -269,6 +269,11 @@ describe.skipIf(!hasKernels)("CUDA kernels", () => {
     it.each([
       ["a window", { groups: 2, rows: 12, keys: 12, causal: true, window: 4 }],
       ["fewer queries than keys", { groups: 4, rows: 5, keys: 12, causal: true }],
+      ["more queries than keys", { groups: 2, rows: 12, keys: 5, causal: true }],
+      [
+        "more queries than keys, a window and a bias",
+        { groups: 2, rows: 12, keys: 5, causal: true, window: 3, bias: true },
+      ],
       ["one query", { groups: 1, rows: 1, keys: 12, causal: true }],
       ["a mask that hides all of a row", { groups: 4, rows: 8, keys: 8, mask: true, blind: true }],
       [

@@ -203,8 +203,9 @@ at::Tensor attend_masked(const at::Tensor& q, const at::Tensor& k, const at::Ten
   while (added.dim() < 4) added = added.unsqueeze(0);
   added = added.expand({q.size(0), heads, q.size(2), k.size(2)});
   const at::Tensor attended = at::scaled_dot_product_attention(queries, keys, values, added, 0.0, false, scale);
-  // A mask that all queries share hides every key of a query only if the row is nothing but padding.
-  const bool may_be_blind = mask && seen.size(-2) > 1;
+  // The first of more queries than keys stand before all keys. A mask that all queries share hides every key of a query only if the row is
+  // nothing but padding.
+  const bool may_be_blind = (causal && q.size(2) > k.size(2)) || (mask && seen.size(-2) > 1);
   if (!may_be_blind || !wants_gradient({q, k, biases})) return attended;
   return attended.add(slope_at_equal_scores(q, keys, values, biases, scale).masked_fill(blind.logical_not(), 0));
 }
