@@ -1,12 +1,14 @@
 // npm run bench -- restarts: how long a live model's ranks take to be replaced once their warm standbys have loaded, and where that time
-// goes, on threads and in processes. Each kill waits for the standbys.
+// goes, on threads and in processes. Each kill waits for the standbys. Modules are joined, as the package has them.
 
 import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { countOf, readArguments } from "../scripts/arguments.mjs";
 import { Runtime } from "../src/entries/index.ts";
 import { Chance } from "../test/chaos/chance.ts";
 import { ActorThreads } from "../test/chaos/faults.ts";
 import { phases, Replacements } from "../test/chaos/live/replacements.ts";
+import { isJoined, runJoined } from "../test/joined/run-joined.ts";
 import { load } from "./measure/machine.ts";
 
 const usage = `
@@ -21,6 +23,7 @@ const { values } = readArguments(usage, {
 });
 const kills = countOf(usage, "kills", values.kills);
 const waitMs = 1000 * countOf(usage, "wait", values.wait);
+if (!isJoined()) process.exit(await runJoined(fileURLToPath(import.meta.url), process.argv.slice(2)));
 const job = new URL("../examples/hello/job.ts", import.meta.url);
 
 for (const placement of ["thread", "process"] as const) {
