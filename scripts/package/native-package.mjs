@@ -2,8 +2,9 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, configure } from "../setup/build.mjs";
-import { addonIn, readBuildInfo, sourceHash, writeBuildInfo } from "../setup/build-info.mjs";
+import { addonIn, forkServerIn, readBuildInfo, sourceHash, writeBuildInfo } from "../setup/build-info.mjs";
 import { ask } from "../setup/child.mjs";
+import { placeForkServer } from "../setup/kept-addon.mjs";
 import { root } from "../setup/layout.mjs";
 import { minorOf } from "../setup/prebuilt.mjs";
 import { SetupError } from "../setup/say.mjs";
@@ -32,6 +33,7 @@ export async function buildNativePackage(libtorch, folder, version) {
   const reason = await configure(libtorch, work, {
     TROUPE_CUDA: libtorch.cuda ? "ON" : "OFF",
     TORCH_CUDA_ARCH_LIST: process.env.TORCH_CUDA_ARCH_LIST ?? cudaArchitectures,
+    CMAKE_C_FLAGS: `-include "${olderGlibc}"`,
     CMAKE_CXX_FLAGS: `-include "${olderGlibc}"`,
     // The addon finds libtorch by the link beside it, and is refused at once where that is of another version.
     CMAKE_SKIP_RPATH: "ON",
@@ -41,6 +43,7 @@ export async function buildNativePackage(libtorch, folder, version) {
   });
   if (reason !== undefined) return reason;
   await build(libtorch, work);
+  checkSymbols(forkServerIn(work));
   const glibc = checkSymbols(addonIn(work));
   const path = join(work, "package");
   return { name: layOut(path, version, work, libtorch), path, glibc };
@@ -78,6 +81,7 @@ export function layOut(path, version, built, libtorch) {
   if (info === undefined || !info.glooHeaders)
     throw new SetupError({ where: "release", expected: "an addon with Gloo", got: "one without" });
   copyFileSync(addonIn(built), addonIn(path));
+  placeForkServer(built, path);
   writeBuildInfo(path, {
     ...info,
     sourceHash: sourceHash({ headers: false }),
@@ -93,7 +97,7 @@ export function layOut(path, version, built, libtorch) {
     os: [process.platform],
     cpu: [process.arch],
     libc: ["glibc"],
-    files: ["troupe.node", "build-info.json"],
+    files: ["troupe.node", "fork-server.so", "build-info.json"],
   };
   writeFileSync(join(path, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   copyFileSync(join(root, "LICENSE"), join(path, "LICENSE"));

@@ -3,7 +3,9 @@
 // later; the package is refused if one is left.
 #pragma once
 
+#ifdef __cplusplus
 #include <bits/c++config.h>
+#endif
 #include <sys/stat.h>
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
@@ -22,6 +24,7 @@ __asm__(".symver dlopen,dlopen@" BASE);
 __asm__(".symver dlsym,dlsym@" BASE);
 __asm__(".symver dlerror,dlerror@" BASE);
 __asm__(".symver dladdr,dladdr@" BASE);
+#ifdef __cplusplus
 __asm__(".symver log,log@" BASE);
 __asm__(".symver pow,pow@" BASE);
 __asm__(".symver pthread_once,pthread_once@" BASE);
@@ -45,6 +48,7 @@ __attribute__((weak, visibility("hidden"))) char __libc_single_threaded = 0;
 
 // libstdc++ then waits by the wall clock, in a loop that looks at its own.
 #undef _GLIBCXX_USE_PTHREAD_COND_CLOCKWAIT
+#endif
 
 #undef BASE
 #undef STAT_VERSION

@@ -24,6 +24,14 @@ export function addonIn(folder) {
 }
 
 /**
+ * The library of a build folder that makes Node a server that forks; only on Linux.
+ * @param {string} folder
+ */
+export function forkServerIn(folder) {
+  return join(folder, "fork-server.so");
+}
+
+/**
  * Reads the build info of the addon in a build folder; undefined when there is none.
  * @param {string} folder
  * @returns {BuildInfo | undefined}
@@ -47,7 +55,7 @@ export function writeBuildInfo(folder, info) {
 /** The native sources, absolute and in order. */
 export function nativeSources() {
   return readdirSync(layout.native, { recursive: true, encoding: "utf8" })
-    .filter((file) => /(\.(cc|cu|h|cuh)|CMakeLists\.txt)$/.test(file))
+    .filter((file) => /(\.(c|cc|cu|h|cuh)|CMakeLists\.txt)$/.test(file))
     .map((file) => join(layout.native, file))
     .sort();
 }

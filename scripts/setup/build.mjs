@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { addonIn, nativeSources, sourceHash, writeBuildInfo } from "./build-info.mjs";
 import { capture } from "./child.mjs";
 import { glooHeadersFound } from "./gloo.mjs";
+import { placeForkServer } from "./kept-addon.mjs";
 import { layout, packageFolder, productNode } from "./layout.mjs";
 import { SetupError, step } from "./say.mjs";
 
@@ -84,6 +85,7 @@ export async function build(libtorch, folder) {
   try {
     const addon = await tryAddon(candidate);
     renameSync(candidate, addonIn(folder));
+    placeForkServer(work, folder);
     const { version, configFolder, source, cuda } = libtorch;
     const torch = { version, configFolder, source, cuda };
     writeBuildInfo(folder, {

@@ -1,6 +1,6 @@
-import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { addonIn, readBuildInfo, sourceHash, writeBuildInfo } from "./build-info.mjs";
+import { addonIn, forkServerIn, readBuildInfo, sourceHash, writeBuildInfo } from "./build-info.mjs";
 import { layout } from "./layout.mjs";
 
 /** A clone that is worked in makes a new addon, of 5 MB, with each change of a source. */
@@ -31,5 +31,18 @@ export function copyAddon(from, to) {
   const temporary = join(to, `troupe.${process.pid}.node`);
   copyFileSync(addonIn(from), temporary);
   renameSync(temporary, addonIn(to));
+  placeForkServer(from, to);
   writeBuildInfo(to, info);
+}
+
+/**
+ * Copies the fork server, where there is one, atomically.
+ * @param {string} from
+ * @param {string} to
+ */
+export function placeForkServer(from, to) {
+  if (!existsSync(forkServerIn(from))) return;
+  const temporary = join(to, `fork-server.${process.pid}.so`);
+  copyFileSync(forkServerIn(from), temporary);
+  renameSync(temporary, forkServerIn(to));
 }

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { canApt } from "./apt.mjs";
 import { tryAddon } from "./build.mjs";
 import { addonIn, readBuildInfo, sourceHash, writeBuildInfo } from "./build-info.mjs";
+import { placeForkServer } from "./kept-addon.mjs";
 import { root } from "./layout.mjs";
 import { lookForLibtorch, ownVariable } from "./libtorch-find.mjs";
 import { fetchLibtorch, mending } from "./libtorch-install.mjs";
@@ -106,6 +107,7 @@ export async function placePrebuilt(folder) {
     cpSync(addonIn(prebuilt.folder), candidate);
     const addon = await tryAddon(candidate);
     renameSync(candidate, addonIn(folder));
+    placeForkServer(prebuilt.folder, folder);
     const { version, configFolder, source, cuda } = libtorch;
     writeBuildInfo(folder, {
       ...prebuilt.info,

@@ -75,6 +75,8 @@ export class InstalledPackage {
     const addon = process.env.TROUPE_ADDON ?? join(this.#root, "build", "troupe.node");
     mkdirSync(join(this.home, "build"), { recursive: true });
     cpSync(addon, join(this.home, "build", "troupe.node"));
+    const forks = join(dirname(addon), "fork-server.so");
+    if (existsSync(forks)) cpSync(forks, join(this.home, "build", "fork-server.so"));
   }
 
   /** Runs a program in the project, or in a folder of it, with this Node as `node`. */

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { addonIn, sourceHash, writeBuildInfo } from "../../scripts/setup/build-info.mjs";
+import { addonIn, forkServerIn, sourceHash, writeBuildInfo } from "../../scripts/setup/build-info.mjs";
 import { glooHeadersFound } from "../../scripts/setup/gloo.mjs";
 import { copyAddon } from "../../scripts/setup/kept-addon.mjs";
 import { isCurrent } from "../../scripts/setup/native.mjs";
@@ -68,9 +68,10 @@ describe("a built addon", () => {
 
   it("is kept for other installations, and taken from there as it is", () => {
     const kept = join(folder, "kept");
+    writeFileSync(forkServerIn(folder), "");
     copyAddon(folder, kept);
     expect(isCurrent(kept)).toBe(true);
-    expect(readdirSync(kept).toSorted()).toEqual(["build-info.json", "troupe.node"]);
+    expect(readdirSync(kept).toSorted()).toEqual(["build-info.json", "fork-server.so", "troupe.node"]);
     placeLibtorch("2.14.0");
     expect(isCurrent(kept)).toBe(false);
   });

@@ -15,6 +15,7 @@ process.env.GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER ??= "1";
  */
 export const processes = {
   mapFile: ofOneHost.mapFile,
+  forks: ofOneHost.forks,
   reachedAt: setHostAddress,
   ipcCodec: {
     accepts: isTensorRef,

@@ -2,6 +2,7 @@ import {
   type ExportedTensor,
   enterSharedFolder,
   exportRef,
+  forkSupport,
   importRef,
   leaveSharedFolder,
   loadNative,
@@ -31,6 +32,7 @@ export const order: MessageOrder = streamOrder;
 /** Process support for actors in processes of their own: shared memory, and tensors that move between processes. */
 export const processes = {
   mapFile: mapShared,
+  forks: forkSupport,
   enter: enterSharedFolder,
   leave: leaveSharedFolder,
   ipcCodec: {

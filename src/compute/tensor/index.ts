@@ -24,7 +24,14 @@ export * from "./memory/meter.ts";
 export * from "./memory/paged.ts";
 export * from "./memory/scratch-file.ts";
 // `native`, `liveHandle` and `adoptList` are for rooms that call the addon themselves.
-export { loadNative, type Metered, type NativeInfo, native, type ProgramText } from "./native.ts";
+export {
+  forkSupport,
+  loadNative,
+  type Metered,
+  type NativeInfo,
+  native,
+  type ProgramText,
+} from "./native.ts";
 export * from "./numel.ts";
 export * from "./operator-trace.ts";
 export { emptyLike, fullLike, onesLike, zerosLike } from "./ops.generated.ts";

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ErrorCode, fileErrors, TroupeError } from "../../errors/index.ts";
 import { whyUnsafe } from "../../errors/untrusted/index.ts";
@@ -332,6 +333,17 @@ function load(): Native {
     (code, message, fields) => new TroupeError(code, { relayed: message, fields }),
   );
   return addon;
+}
+
+/**
+ * Paths of the addon and of the library beside it that makes Node a server that forks (native/fork_server.c). Undefined where there is
+ * none, where another user could have changed it, and with CUDA: no GPU has shown that a fork computes on it.
+ */
+export function forkSupport(): { readonly library: string; readonly addon: string } | undefined {
+  const addon = addonPath();
+  const library = join(dirname(addon), "fork-server.so");
+  const forks = existsSync(library) && whyUnsafe(library) === undefined && !native().nativeInfo().cuda;
+  return forks ? { library, addon } : undefined;
 }
 
 const builtAddon = fileURLToPath(new URL("../../../build/troupe.node", import.meta.url));

@@ -13,6 +13,7 @@ import { type ProcessSupport, processSupport } from "../transport/link-opener.ts
 import { type MemoryPlace, SharedMemory } from "../transport/shared-memory.ts";
 import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
 import { UnixDoor } from "../transport/unix/unix-door.ts";
+import { ForkServer } from "./fork-server.ts";
 import type { Invitation } from "./host-agent.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import { firstHostIndex } from "./host-orders.ts";
@@ -35,6 +36,8 @@ interface Opened {
   readonly memory: SharedMemory | undefined;
   /** Undefined if no other host starts processes. */
   readonly hosts: Hosts | undefined;
+  /** Undefined if each process is started by itself. */
+  readonly forks: ForkServer | undefined;
 }
 
 /** Options of a {@link ProcessPool}. */
@@ -120,7 +123,7 @@ export class ProcessPool {
     return host.prepareStandby(warmup);
   }
 
-  /** Ids of its processes on this host, including standbys. */
+  /** Ids of its processes on this host, including standbys. The server that forks them has nearly nothing that they do not hold too. */
   get pids(): readonly number[] {
     return [...this.#running.values()].flatMap(({ pid, place }) => (place === undefined ? (pid ?? []) : []));
   }
@@ -240,6 +243,7 @@ export class ProcessPool {
     for (const host of [...this.#byName.values(), ...this.#standbys.values()]) void host.leave();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
     await this.#opened?.hosts?.dismiss(failure);
+    await this.#opened?.forks?.close();
     this.#opened?.hub.close();
     if (this.#opened === undefined) return;
     this.#options.support()?.leave?.();
@@ -273,7 +277,9 @@ export class ProcessPool {
       },
     });
     const hosts = hostsOptions && new Hosts(hostsOptions, hub);
-    this.#opened = { folder, hub, memory, hosts };
+    const forking = support.forks?.();
+    const forks = forking && new ForkServer(forking);
+    this.#opened = { folder, hub, memory, hosts, forks };
     return this.#opened;
   }
 
@@ -297,7 +303,7 @@ export class ProcessPool {
   }
 
   #start(name: string, opened: Opened): HostProcess {
-    const { folder, hub } = opened;
+    const { folder, hub, forks } = opened;
     this.#lastIndex += 1;
     const { preloadUrl, network, settings } = this.#options;
     const start = {
@@ -310,7 +316,10 @@ export class ProcessPool {
       // The port is this process's own; the new one takes a free port.
       network: network && { ...network, port: 0 },
     };
-    const started = this.#hostOf(name, opened)?.start(name, start) ?? startProcess(name, start);
+    const started =
+      this.#hostOf(name, opened)?.start(name, start) ??
+      forks?.start(name, start) ??
+      startProcess(name, start);
     const host = new HostProcess(name, start.index, hub, started);
     this.#running.set(host.index, host);
     void host.ended.then(() => this.#ended(host, folder));

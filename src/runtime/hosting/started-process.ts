@@ -41,9 +41,9 @@ export interface StartedProcess {
 
 /** Starts a process on this host; its output is copied to this process's, each line after `name`. */
 export function startProcess(name: string, start: ProcessStart): StartedProcess {
-  const [command, args] = endingWithParent(process.execPath, [...flags(), processEntry]);
+  const [command, args] = endingWithParent(process.execPath, processArguments());
   const child = spawn(command, args, {
-    env: { ...HUGE_PAGES, ...workerEnv(process.env), [startVariable]: JSON.stringify(start) },
+    env: { ...processEnv(), [startVariable]: JSON.stringify(start) },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const lines = new LastLines(name);
@@ -87,5 +87,11 @@ async function untilClosed({ stdout, stderr }: ChildProcess): Promise<void> {
   for (const stream of [stdout, stderr]) if (stream && !stream.closed) await once(stream, "close");
 }
 
-/** Returns the flags of this process, without those of a script on the command line. */
-const flags = (): readonly string[] => workerFlags(process.execArgv).execArgv ?? process.execArgv;
+/** The arguments of Node for a process: the flags of this one, without those of a script on the command line, and its program. */
+export const processArguments = (): string[] => [
+  ...(workerFlags(process.execArgv).execArgv ?? process.execArgv),
+  processEntry,
+];
+
+/** The environment of a process, without its {@link ProcessStart}. */
+export const processEnv = (): NodeJS.ProcessEnv => ({ ...HUGE_PAGES, ...workerEnv(process.env) });

@@ -10,10 +10,20 @@ import { PackedLink, PortPipe } from "./packed-link.ts";
 import { PortLink } from "./port-link.ts";
 import type { MapFile, MemoryPlace } from "./shared-memory.ts";
 
+/** Files that make Node a server which forks processes. */
+export interface ForkSupport {
+  /** Path of the library that is preloaded into it (native/fork_server.c). */
+  readonly library: string;
+  /** Path of the addon that it loads, with all that this needs. */
+  readonly addon: string;
+}
+
 /** Functions that placement "process" needs from outside the kernel. The preload module exports them as `processes`. */
 export interface ProcessSupport {
   readonly mapFile: MapFile;
   readonly ipcCodec?: IpcCodec;
+  /** Called in a process that starts others. Undefined: each is started by itself. */
+  forks?(): ForkSupport | undefined;
   /**
    * Called once in every process, before any actor, with the folder for files that processes share. A file there whose name
    * begins with `p${index}-` is removed when the process ends.

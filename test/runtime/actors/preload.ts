@@ -1,4 +1,4 @@
-import { mapShared } from "../../../src/compute/tensor/index.ts";
+import { forkSupport, mapShared } from "../../../src/compute/tensor/index.ts";
 import type { Codec, ProcessSupport } from "../../../src/runtime/index.ts";
 
 /** A value that cannot be cloned as it is: it lives in one thread and is known elsewhere by its number. */
@@ -27,7 +27,7 @@ export const codecs: readonly Codec[] = [
 ];
 
 /** These actors send no tensors: all that their processes share is credit counters and status boards. */
-export const processes: ProcessSupport = { mapFile: mapShared };
+export const processes: ProcessSupport = { mapFile: mapShared, forks: forkSupport };
 
 export function onUndelivered(message: unknown): void {
   released.push(message);
