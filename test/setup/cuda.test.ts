@@ -43,10 +43,11 @@ if (libtorch === undefined)
     "test/setup/cuda: SKIPPED, no addon with CUDA was built: no libtorch with CUDA is here\n",
   );
 
-it.skipIf(nvcc === undefined)("nvcc compiles every kernel", async () => {
+it.skipIf(nvcc === undefined)("nvcc compiles every kernel for sm_80, sm_90 and sm_100", async () => {
   const files = readdirSync(kernels).filter((name) => name.endsWith(".cu"));
   expect(files.length).toBeGreaterThan(0);
   const flags = ["-std=c++17", "-O3", "--fmad=false", "-Xcompiler=-fPIC,-Wall", "-I", join(root, "native")];
+  flags.push(...[80, 90, 100].map((sm) => `-gencode=arch=compute_${sm},code=sm_${sm}`));
   for (const name of files) {
     const { stderr } = await run(nvcc as string, [
       ...flags,
