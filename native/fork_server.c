@@ -68,7 +68,7 @@ static void begin_child(pid_t server, char* request, size_t size) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  // As of a process that is started by itself: it is told of its parent's end while it cannot hear of it by a socket yet.
+  // Ends a fork that still loads with its parent, as where a process is started by itself; later its sockets do.
   prctl(PR_SET_PDEATHSIG, SIGUSR2);
   const int nothing = open("/dev/null", O_RDONLY), output = connect_to(request), error = connect_to(request);
   if (getppid() != server || nothing < 0 || output < 0 || error < 0) _exit(127);
