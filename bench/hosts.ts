@@ -7,7 +7,8 @@
 import { readArguments, refuse } from "../scripts/arguments.mjs";
 import type { RuntimeOptions } from "../src/entries/index.ts";
 import { lossesOf, Workspace } from "../test/fixtures/run-tiny.ts";
-import { childrenOf, LaunchedRun } from "../test/launch/launched-hosts.ts";
+import { startedBy } from "../test/fixtures/started-by.ts";
+import { LaunchedRun } from "../test/launch/launched-hosts.ts";
 import { TwoHosts, whyNoNamespaces } from "../test/launch/namespaces.ts";
 
 const STEPS = 12;
@@ -57,7 +58,7 @@ async function measureTraffic(workspace: Workspace): Promise<void> {
 const strikes: Readonly<Record<string, (run: TwoRun) => void>> = {
   "a host's program killed": ({ member }) => void member.child.kill("SIGKILL"),
   "a host that stands still": ({ member }) => {
-    for (const pid of [member.child.pid as number, ...childrenOf(member.child.pid as number)])
+    for (const pid of [member.child.pid as number, ...startedBy(member.child.pid as number)])
       process.kill(pid, "SIGSTOP");
   },
   "the cable pulled": ({ hosts }) => hosts.cut(),
@@ -221,7 +222,7 @@ class TwoRun implements Disposable {
 
   [Symbol.dispose](): void {
     for (const run of [this.head, this.member]) {
-      for (const pid of childrenOf(run.child.pid as number)) process.kill(pid, "SIGKILL");
+      for (const pid of startedBy(run.child.pid as number)) process.kill(pid, "SIGKILL");
       run[Symbol.dispose]();
     }
     this.hosts[Symbol.dispose]();

@@ -1,7 +1,8 @@
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { openStorage, verifyCheckpoint } from "../../src/library/checkpoint/index.ts";
 import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
+import { startedBy } from "../fixtures/started-by.ts";
 import { LaunchedRun } from "../launch/launched-hosts.ts";
 import { TwoHosts } from "../launch/namespaces.ts";
 import type { Chance } from "./chance.ts";
@@ -261,18 +262,9 @@ function wrongLosses(told: readonly (readonly [number, number])[], undisturbed: 
   ];
 }
 
-/** The processes in which ranks live: those that the programs have started, by number. */
-function ranksOf(runs: readonly LaunchedRun[]): number[] {
-  return runs.flatMap(({ child: { pid } }) => {
-    try {
-      const tasks = readdirSync(`/proc/${pid}/task`);
-      const lines = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8"));
-      return lines.join(" ").split(/\s+/).filter(Boolean).map(Number);
-    } catch {
-      return []; // it has ended
-    }
-  });
-}
+/** The processes in which ranks live. */
+const ranksOf = (runs: readonly LaunchedRun[]): number[] =>
+  runs.flatMap(({ child: { pid } }) => (pid === undefined ? [] : startedBy(pid)));
 
 function pick(chance: Chance, pids: readonly number[]): number | undefined {
   return pids[chance.below(Math.max(1, pids.length))];

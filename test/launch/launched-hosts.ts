@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import type { TroupeEvent } from "../../src/job/events/index.ts";
@@ -115,15 +114,4 @@ export class LaunchedRun {
 /** The variables by which torchrun tells processes of one host each where they stand. */
 export function torchVariables(rank: number, size: number, port: number): Record<string, string> {
   return { RANK: `${rank}`, WORLD_SIZE: `${size}`, MASTER_ADDR: "127.0.0.1", MASTER_PORT: `${port}` };
-}
-
-/** The processes that a program has started; none where it has ended. */
-export function childrenOf(pid: number): number[] {
-  try {
-    const tasks = readdirSync(`/proc/${pid}/task`);
-    const lines = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8"));
-    return lines.join(" ").split(/\s+/).filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
 }

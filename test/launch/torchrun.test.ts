@@ -3,7 +3,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { TroupeEvent } from "../../src/entries/index.ts";
 import { nativeInfo } from "../../src/entries/tensor.ts";
 import { lossesOf, Workspace } from "../fixtures/run-tiny.ts";
-import { childrenOf, freePort, LaunchedRun } from "./launched-hosts.ts";
+import { childrenOf } from "../fixtures/started-by.ts";
+import { freePort, LaunchedRun } from "./launched-hosts.ts";
 
 // A python that has torch, and with it torchrun. Skipped where the environment names none.
 const python = process.env.TROUPE_PYTHON ?? "";

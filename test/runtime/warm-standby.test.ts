@@ -1,9 +1,10 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ChildSpec, SupervisorOptions } from "../../src/runtime/index.ts";
+import { startedBy } from "../fixtures/started-by.ts";
 import type { LearnerProtocol } from "./actors/learner.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 
@@ -168,21 +169,17 @@ async function superviseGroup(
 const pidOf = (where: string | undefined) => Number(where?.split(" ")[0]);
 
 /** The processes for actors that this one has, in the order in which they were started. */
-function childPids(): readonly number[] {
-  const children = readdirSync("/proc/self/task").flatMap((task) =>
-    readFileSync(`/proc/self/task/${task}/children`, "utf8").trim().split(" "),
-  );
-  const isOfActors = (pid: string) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("process-entry");
-    } catch {
-      return false; // it has ended meanwhile
-    }
-  };
-  return children
+const childPids = (): readonly number[] =>
+  startedBy(process.pid)
     .filter(isOfActors)
-    .map(Number)
     .toSorted((a, b) => a - b);
+
+function isOfActors(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("process-entry");
+  } catch {
+    return false; // it has ended meanwhile
+  }
 }
 
 /** One actor that may have a warm standby, and what is known of the threads and processes that are there for it. */
