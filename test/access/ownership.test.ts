@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,
+  cpSync,
   existsSync,
   globSync,
   lchownSync,
@@ -19,6 +20,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { lookAt } from "../../scripts/setup/libtorch-find.mjs";
 import { readTrust } from "../../src/actors/launch/index.ts";
+import { forkSupport } from "../../src/compute/tensor/index.ts";
 import { compileCache, makeOwnFolder, whyForeign, whyUnsafe } from "../../src/errors/untrusted/ownership.ts";
 import { prepareText } from "../../src/library/data/index.ts";
 
@@ -133,6 +135,22 @@ describe.runIf(isRoot)("what another user could have made is not used:", () => {
       env: { ...process.env, TROUPE_ADDON: file("troupe.node", 0o666) },
     });
     expect(stderr).toContain("an addon that no other user could have made or changed");
+  });
+
+  it.skipIf(forkSupport() === undefined)("not as the library that makes Node a server that forks", () => {
+    const built = join(root, "build");
+    for (const name of ["troupe.node", "fork-server.so"]) cpSync(join(built, name), join(folder, name));
+    const script =
+      "const { forkSupport } = await import(process.argv[1]); console.log(forkSupport()?.library);";
+    const tensor = join(root, "src", "compute", "tensor", "index.ts");
+    const forkLibrary = () =>
+      spawnSync(process.execPath, ["--input-type=module", "-e", script, tensor], {
+        encoding: "utf8",
+        env: { ...process.env, TROUPE_ADDON: join(folder, "troupe.node") },
+      }).stdout.trim();
+    expect(forkLibrary()).toBe(join(folder, "fork-server.so"));
+    chmodSync(join(folder, "fork-server.so"), 0o666);
+    expect(forkLibrary()).toBe("undefined");
   });
 });
 
