@@ -3,8 +3,8 @@
 // itself cannot fork, since it has threads; here it has not begun.
 //
 // TROUPE_FORK_SERVER names the addon. A request on standard input is its length (uint32) and strings, each with a zero behind it: the path
-// of a Unix socket, to which the child connects twice, for its standard output and error, and the child's environment. Answers on standard
-// output are lines: "ready"; "began PID", one for each request and in their order; "ended PID STATUS SIGNAL", one of which is -1.
+// of a Unix socket, to which the child connects twice, for its standard output and error; its working folder; its environment. Answers on
+// standard output are lines: "ready"; "began PID", one for each request and in their order; "ended PID STATUS SIGNAL", one of which is -1.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -78,11 +78,13 @@ static void begin_child(pid_t server, char* request, size_t size) {
   close(nothing);
   close(output);
   close(error);
+  char* const folder = request + strlen(request) + 1;
+  if (chdir(folder) != 0) _exit(127);
   size_t count = 0;
   for (size_t i = 0; i < size; i++) count += request[i] == 0;
   char** const environment = calloc(count, sizeof *environment);
   size_t next = 0;
-  for (const char* at = request + strlen(request) + 1; at < request + size; at += strlen(at) + 1) environment[next++] = (char*)at;
+  for (char* at = folder + strlen(folder) + 1; at < request + size; at += strlen(at) + 1) environment[next++] = at;
   environ = environment;
   on_exit(leave, NULL);
 }

@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { forkSupport } from "../../src/compute/tensor/index.ts";
 import type { ActorRef } from "../../src/runtime/index.ts";
+import { startedBy } from "../fixtures/started-by.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import type { MortalProtocol } from "./actors/mortal.ts";
 import { actorModule, startSystem } from "./start-system.ts";
@@ -28,8 +29,10 @@ async function startMortal(system: ReturnType<typeof startSystem>["system"]) {
 
 // The library is Linux's, and no GPU has shown that a fork computes on it.
 test.skipIf(forkSupport() === undefined)(
-  "a process is a fork of one that has loaded libtorch, has the environment of its start, and reports how it ended",
+  "a process is a fork of one that has loaded libtorch, has the environment and folder of its start, and reports how it ended",
   async () => {
+    const folder = process.cwd();
+    onTestFinished(() => process.chdir(folder));
     onTestFinished(() => void vi.unstubAllEnvs());
     const { system, log } = startSystem({ preload });
     const { mortal, pid } = await startMortal(system);
@@ -44,6 +47,7 @@ test.skipIf(forkSupport() === undefined)(
     expect(failed).toMatchObject({ cause: { code: "SIGSEGV" } });
 
     vi.stubEnv("TROUPE_SET_LATER", "1");
+    process.chdir("/");
     const echo: ActorRef<EchoProtocol> = await system.spawn<EchoProtocol>({
       name: "echo",
       module: actorModule("echo"),
@@ -52,6 +56,9 @@ test.skipIf(forkSupport() === undefined)(
     const names = await echo.ask("environmentNames", null, { deadlineMs });
     expect(names).toContain("TROUPE_SET_LATER");
     expect(names.filter((name) => ["LD_PRELOAD", "TROUPE_FORK_SERVER"].includes(name))).toEqual([]);
+
+    const [later] = startedBy(process.pid);
+    expect(readlinkSync(`/proc/${later}/cwd`)).toBe("/");
 
     await system.stop();
     expect(parentOf(server)).toBe(0);

@@ -74,7 +74,7 @@ export class ForkServer {
     if (!canFork || this.#isOver) return outputs.close();
     const env = Object.entries({ ...processEnv(), [startVariable]: JSON.stringify(start) });
     const variables = env.flatMap(([key, value]) => (value === undefined ? [] : `${key}=${value}`));
-    const forked = await this.#request([path, ...variables]);
+    const forked = await this.#request([path, process.cwd(), ...variables]);
     if (forked === undefined) return outputs.close();
     const { pid, exited } = forked;
     void exited.then(() => outputs.close());
