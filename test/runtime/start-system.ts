@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, onTestFinished, vi } from "vitest";
 import { preloads } from "../../src/actors/preload/index.ts";
+import { forkSupport } from "../../src/compute/tensor/index.ts";
 import {
   type ActorRef,
   ActorSystem,
@@ -138,6 +139,7 @@ export const otherHost = {
   means: { numCores: 1, memoryBytes: 1, devices: [] },
   about: "",
   isCompanion: false,
+  forks: forkSupport(),
 };
 
 /** Each of two hosts has every other process. */

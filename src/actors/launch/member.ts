@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { Store } from "../../compute/collectives/index.ts";
+import { forkSupport } from "../../compute/tensor/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 import type { HostsOptions } from "../../job/options/index.ts";
 import { fromFailure, HostAgent, type Invitation } from "../../runtime/index.ts";
@@ -77,6 +78,7 @@ async function join({
           means: ownMeans(),
           about,
           isCompanion: isCompanion(launch),
+          forks: forkSupport(),
         });
       } catch (error) {
         if (!(error instanceof TroupeError)) throw error;

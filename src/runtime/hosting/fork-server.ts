@@ -48,9 +48,14 @@ export class ForkServer {
     for (const each of [this.#server, stdin, stdout] as (ChildProcess | Socket | null)[]) each?.unref();
   }
 
-  /** Starts a process, as `startProcess` does. */
-  start(name: string, start: ProcessStart): StartedProcess {
-    return arriving(this.#fork(name, start).then((forked) => forked ?? startProcess(name, start)));
+  /**
+   * Starts a process, as `startProcess` does.
+   * @param onBegun - called with its id once it has one
+   */
+  start(name: string, start: ProcessStart, onBegun?: (pid: number) => void): StartedProcess {
+    const begun = this.#fork(name, start).then((forked) => forked ?? startProcess(name, start));
+    void begun.then(({ pid }) => pid !== undefined && onBegun?.(pid));
+    return arriving(begun);
   }
 
   /** Ends the server, all of whose processes have ended. */
@@ -142,23 +147,19 @@ const signalNames = new Map(
 
 /** The standard output and error of a process that connects to them, in this order. */
 class Outputs {
-  /** Resolves when both have ended. */
+  /** Resolves when both have ended and no more are awaited. */
   readonly silent: Promise<void>;
   readonly #server: Server;
 
   constructor(lines: LastLines) {
     const sinks = [process.stdout, process.stderr];
-    const ends: Promise<unknown>[] = [];
-    const all = Promise.withResolvers<void>();
-    this.silent = all.promise;
     this.#server = createServer((socket) => {
-      const sink = sinks[ends.length];
-      if (sink === undefined) return;
-      lines.follow(socket, sink);
       socket.on("error", () => {}); // how the process ended is reported by the server
-      ends.push(new Promise((resolve) => socket.once("close", resolve)));
-      if (ends.length === sinks.length) void Promise.all(ends).then(() => all.resolve());
+      const sink = sinks.shift();
+      if (sink === undefined) socket.destroy();
+      else lines.follow(socket, sink);
     });
+    this.silent = new Promise((resolve) => this.#server.once("close", () => resolve()));
   }
 
   /** @returns whether it listens at the path */
@@ -190,7 +191,7 @@ function arriving(begun: Promise<StartedProcess>): StartedProcess {
       return present?.pid;
     },
     exited: Promise.race([killed.promise, begun.then(({ exited }) => exited)]),
-    silent: begun.then(({ silent }) => silent),
+    silent: Promise.race([killed.promise.then(() => {}), begun.then(({ silent }) => silent)]),
     get lastLines() {
       return present?.lastLines ?? "";
     },

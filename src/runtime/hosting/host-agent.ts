@@ -2,7 +2,9 @@ import { TroupeError } from "../../errors/index.ts";
 import { type Failure, toFailure } from "../protocol/failure.ts";
 import { defaultMessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";
+import type { ForkSupport } from "../transport/link-opener.ts";
 import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
+import { ForkServer } from "./fork-server.ts";
 import { HeadProxy } from "./head-proxy.ts";
 import { makeHostFolder, sweepHostFolder } from "./host-folder.ts";
 import {
@@ -47,6 +49,8 @@ export interface HostAgentOptions {
   readonly about: string;
   /** See `HostCard.isCompanion`. */
   readonly isCompanion: boolean;
+  /** See `ProcessSupport.forks`. Default: each process is started by itself. */
+  readonly forks?: ForkSupport | undefined;
 }
 
 /** Represents this host in a system that another leads: starts processes, relays their messages, reports their ends. */
@@ -56,6 +60,7 @@ export class HostAgent {
   readonly #options: HostAgentOptions;
   readonly #folder = makeHostFolder();
   readonly #running = new Map<number, StartedProcess>();
+  #forks: ForkServer | undefined;
   readonly #welcome = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<Failure | undefined>();
   #hub: Hub | undefined;
@@ -130,12 +135,14 @@ export class HostAgent {
 
   #begin({ name, start }: Extract<HostOrder, { readonly kind: "begin" }>): void {
     const { index } = start;
+    const { forks } = this.#options;
+    this.#forks ??= forks && new ForkServer(forks);
     const network = { ...this.#options.network, port: 0 };
     const systemAddress = this.#proxy?.address ?? "";
-    const [folder, token] = [this.#folder, this.#token];
-    const started = startProcess(name, { ...start, folder, network, systemAddress, token });
+    const given = { ...start, folder: this.#folder, network, systemAddress, token: this.#token };
+    const onBegun = (pid: number) => this.#tell({ kind: "begun", index, pid });
+    const started = this.#forks?.start(name, given, onBegun) ?? startProcess(name, given, onBegun);
     this.#running.set(index, started);
-    if (started.pid !== undefined) this.#tell({ kind: "begun", index, pid: started.pid });
     void this.#untilOver(index, started);
   }
 
@@ -166,6 +173,7 @@ export class HostAgent {
   /** Leaves once nothing runs here and the head has received all reports, which could otherwise be lost with this host. */
   async #leaveWhereEmpty(): Promise<void> {
     if (this.#running.size > 0) return;
+    await this.#forks?.close();
     await this.#hub?.leave();
     this.#hub?.close();
     this.#proxy?.close();

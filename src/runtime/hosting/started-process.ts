@@ -39,13 +39,21 @@ export interface StartedProcess {
   kill(): void;
 }
 
-/** Starts a process on this host; its output is copied to this process's, each line after `name`. */
-export function startProcess(name: string, start: ProcessStart): StartedProcess {
+/**
+ * Starts a process on this host; its output is copied to this process's, each line after `name`.
+ * @param onBegun - called with its id if it has begun
+ */
+export function startProcess(
+  name: string,
+  start: ProcessStart,
+  onBegun?: (pid: number) => void,
+): StartedProcess {
   const [command, args] = endingWithParent(process.execPath, processArguments());
   const child = spawn(command, args, {
     env: { ...processEnv(), [startVariable]: JSON.stringify(start) },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  if (child.pid !== undefined) onBegun?.(child.pid);
   const lines = new LastLines(name);
   // If no file descriptor is left, both are missing, whatever the type says; the error comes a tick later.
   const { stdout, stderr } = child;
