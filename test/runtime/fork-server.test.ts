@@ -82,7 +82,7 @@ test.skipIf(forkSupport() === undefined)(
 test.each(["library", "addon"])(
   "without the server's %s, processes are started by themselves",
   async (what) => {
-    const { system } = startSystem({ preload: new URL(`./actors/without-${what}.ts`, import.meta.url) });
+    const { system } = startSystem({ preload: new URL(`./actors/without-file.ts?${what}`, import.meta.url) });
     expect(parentOf((await startMortal(system)).pid)).toBe(process.pid);
   },
 );

@@ -2,8 +2,11 @@ import { forkSupport } from "../../../src/compute/tensor/index.ts";
 import type { ProcessSupport } from "../../../src/runtime/index.ts";
 import { processes as ofPreload } from "./preload.ts";
 
-/** Names an addon for forks that is not there. */
+/** `library` or `addon`, by this module's query. */
+const missing = new URL(import.meta.url).search.slice(1);
+
+/** Names a file for forks that is not there. */
 export const processes: ProcessSupport = {
   ...ofPreload,
-  forks: () => ({ library: "", ...forkSupport(), addon: "/nowhere/troupe.node" }),
+  forks: () => ({ library: "", addon: "", ...forkSupport(), [missing]: "/nowhere/file.so" }),
 };
