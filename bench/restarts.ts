@@ -1,9 +1,9 @@
-// npm run bench -- restarts: how long a live model's ranks take to be replaced once their warm standbys have loaded, and where that time
-// goes, on threads and in processes. Each kill waits for the standbys. Modules are joined, as the package has them.
+// npm run bench -- restarts: how long a live model's ranks take to be replaced, and where that time goes, on threads and in processes.
+// Each kill waits, by itself until warm standbys have loaded. Modules are joined, as the package has them.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { countOf, readArguments } from "../scripts/arguments.mjs";
+import { countOf, numberOf, readArguments } from "../scripts/arguments.mjs";
 import { Runtime } from "../src/entries/index.ts";
 import { Chance } from "../test/chaos/chance.ts";
 import { ActorThreads } from "../test/chaos/faults.ts";
@@ -22,7 +22,7 @@ const { values } = readArguments(usage, {
   wait: { ...text, default: "6" },
 });
 const kills = countOf(usage, "kills", values.kills);
-const waitMs = 1000 * countOf(usage, "wait", values.wait);
+const waitMs = 1000 * numberOf(usage, "wait", values.wait);
 if (!isJoined()) process.exit(await runJoined(fileURLToPath(import.meta.url), process.argv.slice(2)));
 const job = new URL("../examples/hello/job.ts", import.meta.url);
 
