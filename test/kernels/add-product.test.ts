@@ -24,6 +24,28 @@ describe("add_product_", () => {
     expectNear(sum, before.to("float64").add(product.mul(2)), isRounded ? 2 ** -7 : 1e-6);
   });
 
+  // The inner dim is longer than what one round sums, and rows and columns are more than stay in the cache.
+  it.each([
+    ["rows by rows", false, false],
+    ["rows by columns", false, true],
+    ["columns by rows", true, false],
+    ["columns by columns", true, true],
+  ])("reads factors as they lie: %s", (_, leftLies, rightLies) => {
+    const lie = (rows: number, columns: number, seed: number, lies: boolean) =>
+      lies
+        ? normal([columns, rows], seed, { dtype: "bfloat16" }).t()
+        : normal([rows, columns], seed, { dtype: "bfloat16" });
+    for (const [rows, inner, columns] of [
+      [601, 2085, 45],
+      [45, 1056, 1203],
+    ] as const) {
+      const [a, b] = [lie(rows, inner, 1, leftLies), lie(inner, columns, 2, rightLies)];
+      const sum = zeros([rows, columns]);
+      ops.troupe.addProduct_(sum, a, b);
+      expectNear(sum, a.to("float64").mm(b.to("float64")), hasTileProducts() ? 1e-6 : 2 ** -7);
+    }
+  });
+
   it("has the same bits with any number of threads", () => {
     const [a, b] = [
       normal([300, 200], 1, { dtype: "bfloat16" }),

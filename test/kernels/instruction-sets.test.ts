@@ -12,7 +12,7 @@ async function digests(isa: string): Promise<Record<string, string>> {
   return JSON.parse(stdout);
 }
 
-const order = ["scalar", "avx2", "avx512"];
+const order = ["scalar", "avx2", "avx512", "amx"];
 const available = order.slice(0, order.indexOf(nativeInfo().capability) + 1);
 
 describe("instruction sets", () => {
@@ -23,6 +23,6 @@ describe("instruction sets", () => {
   });
 
   it("must be ones this machine has when forced", async () => {
-    await expect(digests("sse9")).rejects.toThrow(/TROUPE_ISA to be scalar, avx2 or avx512/);
+    await expect(digests("sse9")).rejects.toThrow(/TROUPE_ISA to be scalar, avx2, avx512 or amx/);
   });
 });

@@ -36,7 +36,7 @@ describe("the addon", () => {
     loadNative();
     const info = nativeInfo();
     expect(info.torch).toMatch(/^\d+\.\d+\.\d+/);
-    expect(["avx512", "avx2", "scalar"]).toContain(info.capability);
+    expect(["amx", "avx512", "avx2", "scalar"]).toContain(info.capability);
     expect(info.numThreads).toBe(numThreads());
   });
 

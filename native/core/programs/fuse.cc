@@ -50,8 +50,8 @@ class Fusing {
     std::vector<Instruction> rest;
     for (size_t i = 0; i < made_.size(); i++) {
       if (!made_[i]) continue;
-      // Products that nothing follows stay the library's, which are as quick.
-      const auto bare = bare_.find(i);
+      // Products that nothing follows stay the library's where those are as quick.
+      const auto bare = tiles_are_quickest() ? bare_.end() : bare_.find(i);
       rest.push_back(bare == bare_.end() ? std::move(*made_[i]) : std::move(bare->second));
     }
     return rest;
@@ -256,7 +256,8 @@ void play_product(const Program& program, const Instruction& instruction, Played
   } else if (fused.gelu && instruction.num_backwards > 0 && keeps) {
     epilogue.product = empty(geometry.sizes, at::kBFloat16);
   }
-  multiply_tiles(given(kA), given(kB), out, epilogue);
+  if (out.scalar_type() == at::kFloat) add_tiles(given(kA), given(kB), out);
+  else multiply_tiles(given(kA), given(kB), out, epilogue);
   played.slots[instruction.results[0]] = out;
   if (epilogue.column_sums.defined()) {
     played.slots[instruction.results[1]] = epilogue.column_sums.to(program.geometries[instruction.results[1]].dtype);

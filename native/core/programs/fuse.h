@@ -23,6 +23,8 @@ struct FusedProduct {
   std::optional<GeluForm> gelu;  // forward's leaves the backward of bias and GELU
   int32_t backward = -1;         // in backward: the one that is part of it; its results are those of `gradient`
 
+  // Nothing follows the product.
+  bool is_bare() const { return !has_bias && !has_dropout && !has_residual && !gelu; }
   std::string name() const;
 };
 

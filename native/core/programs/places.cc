@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/programs/fuse.h"
 #include "core/programs/program.h"
 
 namespace troupe {
@@ -14,6 +15,11 @@ namespace {
 bool is_product(const Instruction& instruction) {
   if (instruction.kind == Instruction::Kind::product) return true;
   return instruction.kind == Instruction::Kind::atomic && instruction.name() == "aten::mm";
+}
+
+// A product that something follows cannot be: the sum would be changed by it too.
+bool can_be_added(const Instruction& instruction) {
+  return instruction.kind == Instruction::Kind::product ? instruction.product->is_bare() : is_product(instruction);
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ void Program::find_placed() {
       }
       const bool is_taken = std::find(placed.begin(), placed.end(), slot) != placed.end();
       if (is_product(*instruction) && !is_taken) placed[i] = slot;
-      added[i] = placed[i] != kNoSlot && is_alone && instruction->kind == Instruction::Kind::atomic;
+      added[i] = placed[i] != kNoSlot && is_alone && can_be_added(*instruction);
       break;
     }
   }

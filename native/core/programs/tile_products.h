@@ -14,6 +14,9 @@ namespace troupe {
 // Whether this processor and this libtorch multiply bfloat16 tiles.
 bool has_tile_products();
 
+// Whether products that nothing follows gain by tiles too: oneDNN's take longer than AMX as used here.
+bool tiles_are_quickest();
+
 // Whether a product [M,K] x [K,N] is large enough to gain.
 bool gains_by_tiles(int64_t rows, int64_t inner, int64_t columns);
 
@@ -49,7 +52,8 @@ struct TileEpilogue {
 };
 
 // out = a @ b with its epilogue, rounded once: a [M,K], b [K,N], out [M,N] bfloat16 without gaps, in any shape. Every sum's order is
-// given by the shapes alone, so bits do not depend on the number of threads.
+// given by the shapes alone, so bits do not depend on the number of threads. With `tiles_are_quickest` an `out` of two dims may have gaps
+// between its rows.
 void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue = {});
 
 // sum += a @ b: as above, sum [M,N] float32 without gaps.

@@ -57,7 +57,7 @@ at::Tensor cross_entropy_rows(const at::Tensor& logits_RV, const Targets& target
     at::parallel_for(0, num_rows, grain_rows(num_classes), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; row++) {
         if (ids[row] == targets.ignore_index) continue;
-        const Element* x_V = x_RV + row * num_classes;
+        const Element* x_V = x_RV + row * logits_RV.stride(0);
         const MaxAndSum sums = run_best<SumExponentials<Element>>(x_V, num_classes);
         const double log_sum = std::log(static_cast<double>(sums.sum));
         logsumexps[row] = static_cast<float>(sums.max + log_sum);
@@ -80,12 +80,12 @@ void cross_entropy_gradient(const at::Tensor& logits_RV, const at::Tensor& logsu
     Element* to = to_RV.data_ptr<Element>();
     at::parallel_for(0, num_rows, grain_rows(num_classes), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; row++) {
-        Element* to_V = to + row * num_classes;
+        Element* to_V = to + row * to_RV.stride(0);
         if (ids[row] == targets.ignore_index) {
           std::fill(to_V, to_V + num_classes, Element(0.0f));
           continue;
         }
-        const Element* x_V = x_RV + row * num_classes;
+        const Element* x_V = x_RV + row * logits_RV.stride(0);
         const float probability = exp_f32(load(x_V, ids[row]) - logsumexps[row]);
         run_best<Gradient<Element>>(x_V, to_V, num_classes, logsumexps[row], scale);
         store(to_V, ids[row], (probability - 1.0f) * scale);

@@ -23,7 +23,7 @@ struct Targets {
 Targets check_targets(const char* op, const at::Tensor& targets, int64_t num_rows, int64_t num_classes,
                       int64_t ignore_index);
 
-// logsumexp of each row of `logits_RV` (contiguous; float32, bfloat16 or float16) as float32 [R]. Adds the losses of rows
+// logsumexp of each row of `logits_RV` (rows without gaps in them; float32, bfloat16 or float16) as float32 [R]. Adds the losses of rows
 // first_row to first_row + R of `targets` to `loss_sum`, in row order.
 at::Tensor cross_entropy_rows(const at::Tensor& logits_RV, const Targets& targets, int64_t first_row, double& loss_sum);
 

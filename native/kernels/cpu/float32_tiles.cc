@@ -208,7 +208,7 @@ at::Tensor readable(const at::Tensor& a) { return a.stride(-1) == 1 || a.stride(
 
 // Whether tiles know the libraries' order of a sum if the product is small, and that oneDNN does not take it otherwise.
 static bool tiles_know(int64_t rows, int64_t inner, int64_t columns) {
-  if (!chooses_float32_library() || isa() != Isa::avx512) return false;
+  if (!chooses_float32_library() || isa() < Isa::avx512) return false;
   return rows >= kMinSize && columns >= kMinSize && inner >= kMinInner && rows * inner <= kMaxRowElements;
 }
 

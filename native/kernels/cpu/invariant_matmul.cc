@@ -120,7 +120,7 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vect
 }
 
 bool multiplies_pairs() {
-  static const bool does = isa() == Isa::avx512 && __builtin_cpu_supports("avx512bf16");
+  static const bool does = isa() >= Isa::avx512 && __builtin_cpu_supports("avx512bf16");
   return does;
 }
 #else
@@ -286,7 +286,7 @@ void compute_tasks(const RowProduct<Element>& of) {
     for (int64_t index = first; index < last; index++) {
       const int64_t row = index / column_tasks * kTaskRows, column = index % column_tasks * task_columns;
       const ProductTask task{row, std::min(of.rows, row + kTaskRows), column, std::min(of.columns, column + task_columns)};
-      if (isa() == Isa::avx512) {
+      if (isa() >= Isa::avx512) {
         compute_task<Element, 12, 2>(of, task);
       } else {
         compute_task<Element, 6, 1>(of, task);

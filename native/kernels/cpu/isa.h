@@ -10,14 +10,22 @@
 
 namespace troupe {
 
-enum class Isa { scalar, avx2, avx512 };
+// `amx` is AVX-512 with tiles that multiply bfloat16.
+enum class Isa { scalar, avx2, avx512, amx };
 
 // The instruction set kernels use: the best of this machine, or the one that the environment variable TROUPE_ISA
-// (scalar, avx2, avx512) names, if the machine has it. Decided once per process.
+// (scalar, avx2, avx512, amx) names, if the machine has it. Decided once per process.
 Isa isa();
 
-// "scalar", "avx2" or "avx512".
+// "scalar", "avx2", "avx512" or "amx".
 const char* isa_name();
+
+// Whether the compiler knows AMX.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__) && __has_include(<amxbf16intrin.h>)
+#define TROUPE_HAS_AMX 1
+#else
+#define TROUPE_HAS_AMX 0
+#endif
 
 // Bodies and what they call must become part of the function that is compiled for an instruction set; the second form goes
 // behind the parameters of a lambda. What is elementary is compiled for GPUs too.
@@ -53,6 +61,7 @@ TROUPE_AVX512 auto run_avx512(Arguments... arguments) {
 template <class Body, class... Arguments>
 auto run_best(Arguments... arguments) {
   switch (isa()) {
+    case Isa::amx:
     case Isa::avx512: return detail::run_avx512<Body>(arguments...);
     case Isa::avx2: return detail::run_avx2<Body>(arguments...);
     default: return Body::run(arguments...);

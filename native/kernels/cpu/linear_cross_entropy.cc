@@ -39,6 +39,8 @@ struct AddNumbers {
   }
 };
 
+constexpr int64_t kLineNumel = 32;  // bfloat16 in a line of the cache
+
 struct Wanted {
   bool hidden;
   bool weight;
@@ -72,6 +74,21 @@ void multiply_into(at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
     at::Tensor part = out.narrow(0, first, rows);
     at::mm_out(part, a.narrow(0, first, rows), b);
   }
+}
+
+// Tiles write and read rows that begin with a line of the cache; what lies behind the vocabulary is no number.
+at::Tensor logits_of(const at::Tensor& hidden_RD, const at::Tensor& weight_VD) {
+  if (!tiles_are_quickest() || !multiplies_tiles(hidden_RD, weight_VD.t())) return at::mm(hidden_RD, weight_VD.t()).contiguous();
+  const int64_t num_words = weight_VD.size(0), padded = (num_words + kLineNumel - 1) / kLineNumel * kLineNumel;
+  const at::Tensor logits_RV = at::empty({hidden_RD.size(0), padded}, hidden_RD.options()).narrow(1, 0, num_words);
+  multiply_tiles(hidden_RD, weight_VD.t(), logits_RV);
+  return logits_RV;
+}
+
+// dH = dlogits weight, a sum over the vocabulary: oneDNN's is quicker than AMX's tiles, which go over their results again and again.
+void set_hidden_gradient(at::Tensor dhidden_RD, const at::Tensor& dlogits_RV, const at::Tensor& weight_VD) {
+  if (tiles_are_quickest()) at::mm_out(dhidden_RD, dlogits_RV, weight_VD);
+  else multiply_into(dhidden_RD, dlogits_RV, weight_VD);
 }
 
 // dW += dlogits^T hidden. Several chunks add up in float32, since bfloat16 would lose the small ones: in a tensor of its own if there are
@@ -125,12 +142,12 @@ LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_V
   double loss_sum = 0;
   for (int64_t first = 0; first < num_rows; first += chunk_rows) {
     const at::Tensor hidden_RD = hidden_ND.narrow(0, first, std::min(chunk_rows, num_rows - first));
-    const at::Tensor logits_RV = at::mm(hidden_RD, weight_VD.t()).contiguous();
+    const at::Tensor logits_RV = logits_of(hidden_RD, weight_VD);
     const at::Tensor logsumexp_R = cross_entropy_rows(logits_RV, targets, first, loss_sum);
     if (!wanted.hidden && !wanted.weight) continue;
     const Variant gradients;
     cross_entropy_gradient(logits_RV, logsumexp_R, targets, first, scale, logits_RV);
-    if (wanted.hidden) multiply_into(out.hidden_ND.narrow(0, first, hidden_RD.size(0)), logits_RV, weight_VD);
+    if (wanted.hidden) set_hidden_gradient(out.hidden_ND.narrow(0, first, hidden_RD.size(0)), logits_RV, weight_VD);
     if (wanted.weight) weight_gradient.add(logits_RV, hidden_RD, first + chunk_rows >= num_rows);
   }
   if (wanted.weight) out.weight_VD = weight_gradient.sum().defined() ? weight_gradient.sum() : at::zeros_like(weight_VD);

@@ -15,6 +15,7 @@
 
 #include "core/torch_version.h"
 #include "kernels/cpu/add_range.h"
+#include "kernels/cpu/amx_products.h"
 #include "kernels/cpu/bfloat16_matmul.h"
 #include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/float_formats.h"
@@ -353,11 +354,13 @@ bool is_laid(const at::Tensor& matrix) {
 
 bool has_tile_products() {
 #if defined(__x86_64__) && TROUPE_TORCH_AT_LEAST(2, 13)
-  return isa() == Isa::avx512 && !multiplies_bfloat16_in_panels();
+  return isa() >= Isa::avx512 && !multiplies_bfloat16_in_panels();
 #else
   return false;
 #endif
 }
+
+bool tiles_are_quickest() { return has_tile_products() && isa() == Isa::amx; }
 
 bool gains_by_tiles(int64_t rows, int64_t inner, int64_t columns) {
   return rows >= 16 && inner >= 32 && columns >= 32 && rows * inner * columns >= kLeastMultiplied;
@@ -374,9 +377,10 @@ bool has_tiles_for(const at::Tensor& a, const at::Tensor& b) {
 bool multiplies_tiles(const at::Tensor& a, const at::Tensor& b) { return wants_tiles && has_tiles_for(a, b); }
 
 void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue) {
+  if (isa() == Isa::amx) return multiply_by_amx(a, b, out, epilogue);
   TileProduct(a, b, out, epilogue).run();
 }
 
-void add_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum) { TileProduct(a, b, sum, {}).run(); }
+void add_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum) { multiply_tiles(a, b, sum, {}); }
 
 }  // namespace troupe

@@ -287,7 +287,7 @@ export interface NativeInfo {
   /** Whether Troupe's CUDA kernels are built in, even if there is no GPU. */
   readonly cuda: boolean;
   /** The instruction set that Troupe's own kernels use. */
-  readonly capability: "avx512" | "avx2" | "scalar";
+  readonly capability: "amx" | "avx512" | "avx2" | "scalar";
   /** How bfloat16 matrices are multiplied: by libtorch, or by float32 panels if the processor has no bfloat16 products. */
   readonly bfloat16Products: "libtorch" | "float32 panels";
   /** Threads that an operator may use in this JavaScript thread. */

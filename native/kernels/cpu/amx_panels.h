@@ -1,0 +1,144 @@
+// Panels of 32 rows or columns as AMX reads them: for each 32 numbers of the inner dim two tiles of 16 rows of 64 bytes, one behind the
+// other.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/tile_pairs.h"
+
+namespace troupe {
+
+constexpr int64_t kPanelWidth = 32;
+constexpr int64_t kTileHeight = 16;
+constexpr int64_t kStep = 32;  // numbers of the inner dim that an instruction multiplies
+constexpr int64_t kTileNumel = kTileHeight * kStep;
+constexpr int64_t kStepNumel = 2 * kTileNumel;
+
+// Rows of a: to[row][k], zeros beyond the edges. from[row * stride + k].
+struct LayRow {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
+    for (int64_t row = 0; row < kTileHeight; row++) {
+      Words numbers{};
+      if (width == kTileHeight && count == kStep) std::memcpy(&numbers, from + row * stride, sizeof(Words));
+      else if (row < width) std::memcpy(&numbers, from + row * stride, static_cast<size_t>(count) * sizeof(uint16_t));
+      std::memcpy(to + row * kStep, &numbers, sizeof(Words));
+    }
+  }
+};
+
+// The same from[k * stride + row].
+struct TurnRow {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
+    Words square[kWords];
+    for (int64_t i = 0; i < kWords; i++) {
+      const uint16_t* const first = from + 2 * i * stride;
+      square[i] = Words{};
+      if (width == kTileHeight && count == kStep) set_pairs(square[i], first, first + stride, kTileHeight);
+      else if (2 * i < count) set_pairs(square[i], first, 2 * i + 1 < count ? first + stride : nullptr, width);
+    }
+    swap_blocks<8>(square);
+    std::memcpy(to, square, sizeof(square));
+  }
+};
+
+// Columns of b: to[k / 2][column] = (b[k][column], b[k + 1][column]), zeros beyond the edges. from[column * stride + k].
+struct TurnColumn {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
+    Words square[kWords];
+    for (int64_t i = 0; i < kWords; i++) {
+      square[i] = Words{};
+      if (width == kTileHeight && count == kStep) std::memcpy(&square[i], from + i * stride, sizeof(Words));
+      else if (i < width) std::memcpy(&square[i], from + i * stride, static_cast<size_t>(count) * sizeof(uint16_t));
+    }
+    swap_blocks<8>(square);
+    std::memcpy(to, square, sizeof(square));
+  }
+};
+
+// The same from[k * stride + column], half a step of both tiles: so it reads complete lines.
+struct PairColumns32 {
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
+    using Line = uint16_t __attribute__((vector_size(64)));
+    Line left, right;
+    for (int lane = 0; lane < kPanelWidth; lane++) {
+      left[lane] = static_cast<uint16_t>(lane / 2 + lane % 2 * kPanelWidth);
+      right[lane] = static_cast<uint16_t>(kTileHeight + lane / 2 + lane % 2 * kPanelWidth);
+    }
+    for (int64_t i = 0; i < kTileHeight / 2; i++) {
+      const uint16_t* const first = from + 2 * i * stride;
+      Line one{}, other{};
+      if (width == kPanelWidth && count == kStep / 2) {
+        std::memcpy(&one, first, sizeof(Line));
+        std::memcpy(&other, first + stride, sizeof(Line));
+      } else {
+        if (2 * i < count) std::memcpy(&one, first, static_cast<size_t>(width) * sizeof(uint16_t));
+        if (2 * i + 1 < count) std::memcpy(&other, first + stride, static_cast<size_t>(width) * sizeof(uint16_t));
+      }
+      const Line to_left = __builtin_shuffle(one, other, left), to_right = __builtin_shuffle(one, other, right);
+      std::memcpy(to + i * kStep, &to_left, sizeof(Line));
+      std::memcpy(to + kTileNumel + i * kStep, &to_right, sizeof(Line));
+    }
+  }
+};
+
+// A factor of a product, as panels: rows of the left one, columns of the right one.
+class Factor {
+ public:
+  Factor(const at::Tensor& matrix, bool is_left)
+      : data_(reinterpret_cast<const uint16_t*>(matrix.const_data_ptr<at::BFloat16>())),
+        stride_(matrix.stride(1) == 1 ? matrix.stride(0) : matrix.stride(1)),
+        inner_is_dense_((matrix.stride(1) == 1) == is_left),
+        is_left_(is_left),
+        size_(matrix.size(is_left ? 0 : 1)),
+        inner_(matrix.size(is_left ? 1 : 0)) {}
+
+  int64_t size() const { return size_; }
+  int64_t inner() const { return inner_; }
+  int64_t num_panels() const { return (size_ + kPanelWidth - 1) / kPanelWidth; }
+
+  bool reads_across() const { return !is_left_ && !inner_is_dense_; }  // whether a row of the matrix is part of every panel
+
+  // Lays out half a step from `k` on: one tile, or half of both. `to`: of the step.
+  void lay(int64_t panel, int64_t k, int64_t half, uint16_t* to) const {
+    const bool halves_step = !is_left_ && !inner_is_dense_;
+    const int64_t first = k + (halves_step ? half * kStep / 2 : 0);
+    const int64_t place = panel * kPanelWidth + (halves_step ? 0 : half * kTileHeight);
+    const int64_t width = std::clamp<int64_t>(size_ - place, 0, halves_step ? kPanelWidth : kTileHeight);
+    const int64_t count = std::clamp<int64_t>(inner_ - first, 0, halves_step ? kStep / 2 : kStep);
+    const bool is_there = width > 0 && count > 0;
+    const uint16_t* const from = data_ + (!is_there ? 0 : inner_is_dense_ ? place * stride_ + first : first * stride_ + place);
+    uint16_t* const place_of_half = to + half * (halves_step ? kTileNumel / 2 : kTileNumel);
+    const auto by = [&](auto body) {
+      detail::run_avx512<decltype(body)>(from, stride_, is_there ? width : 0, is_there ? count : 0, place_of_half);
+    };
+    if (is_left_ && inner_is_dense_) by(LayRow{});
+    else if (is_left_) by(TurnRow{});
+    else if (inner_is_dense_) by(TurnColumn{});
+    else by(PairColumns32{});
+  }
+
+ private:
+  const uint16_t* const data_;
+  const int64_t stride_;  // of the dim with gaps
+  const bool inner_is_dense_, is_left_;
+  const int64_t size_, inner_;
+};
+
+// A panel's numbers from `k` on: piece 2 * step + half is half a step.
+struct Panel {
+  const Factor* factor;
+  int64_t index, k;
+  uint16_t* to;
+
+  static void lay(const void* panel, int64_t piece) {
+    const Panel& own = *static_cast<const Panel*>(panel);
+    own.factor->lay(own.index, own.k + piece / 2 * kStep, piece % 2, own.to + piece / 2 * kStepNumel);
+  }
+};
+
+}  // namespace troupe
