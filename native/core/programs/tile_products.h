@@ -1,4 +1,4 @@
-// Products of bfloat16 matrices over tiles of 64 columns, with what follows a product done while its tile is in the cache and still
+// Products of bfloat16 matrices over tiles, with what follows a product done while its tile is in the cache and still
 // float32. For processors that multiply bfloat16 themselves; a choice of the calling thread, since bits are not oneDNN's.
 #pragma once
 

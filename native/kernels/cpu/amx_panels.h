@@ -34,29 +34,16 @@ struct LayRow {
 // The same from[k * stride + row].
 struct TurnRow {
   static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
-    Words square[kWords];
-    for (int64_t i = 0; i < kWords; i++) {
-      const uint16_t* const first = from + 2 * i * stride;
-      square[i] = Words{};
-      if (width == kTileHeight && count == kStep) set_pairs(square[i], first, first + stride, kTileHeight);
-      else if (2 * i < count) set_pairs(square[i], first, 2 * i + 1 < count ? first + stride : nullptr, width);
-    }
-    swap_blocks<8>(square);
-    std::memcpy(to, square, sizeof(square));
+    if (width < kTileHeight || count < kStep) std::fill_n(to, kTileNumel, uint16_t{0});
+    LayRows::run(from, stride, count, width, kStep, to);
   }
 };
 
 // Columns of b: to[k / 2][column] = (b[k][column], b[k + 1][column]), zeros beyond the edges. from[column * stride + k].
 struct TurnColumn {
   static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
-    Words square[kWords];
-    for (int64_t i = 0; i < kWords; i++) {
-      square[i] = Words{};
-      if (width == kTileHeight && count == kStep) std::memcpy(&square[i], from + i * stride, sizeof(Words));
-      else if (i < width) std::memcpy(&square[i], from + i * stride, static_cast<size_t>(count) * sizeof(uint16_t));
-    }
-    swap_blocks<8>(square);
-    std::memcpy(to, square, sizeof(square));
+    if (count < kStep) std::fill_n(to, kTileNumel, uint16_t{0});
+    PairColumns::run(from, stride, count, width, kTileHeight, reinterpret_cast<uint32_t*>(to));
   }
 };
 
@@ -101,11 +88,12 @@ class Factor {
   int64_t inner() const { return inner_; }
   int64_t num_panels() const { return (size_ + kPanelWidth - 1) / kPanelWidth; }
 
-  bool reads_across() const { return !is_left_ && !inner_is_dense_; }  // whether a row of the matrix is part of every panel
+  // Whether a row of the matrix is part of every panel.
+  bool reads_across() const { return !is_left_ && !inner_is_dense_; }
 
   // Lays out half a step from `k` on: one tile, or half of both. `to`: of the step.
   void lay(int64_t panel, int64_t k, int64_t half, uint16_t* to) const {
-    const bool halves_step = !is_left_ && !inner_is_dense_;
+    const bool halves_step = reads_across();
     const int64_t first = k + (halves_step ? half * kStep / 2 : 0);
     const int64_t place = panel * kPanelWidth + (halves_step ? 0 : half * kTileHeight);
     const int64_t width = std::clamp<int64_t>(size_ - place, 0, halves_step ? kPanelWidth : kTileHeight);

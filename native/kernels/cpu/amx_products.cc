@@ -32,7 +32,7 @@ constexpr int64_t kStreamedBytes = 1 << 20;   // results from here on would not 
 
 constexpr int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
-// Spread of work that are done between instructions of another unit.
+// Work that is spread over the instructions of another unit.
 struct Spread {
   void (*work)(const void* what, int64_t index) = nullptr;
   const void* what = nullptr;
@@ -281,16 +281,6 @@ class AmxProduct {
 
 void multiply_by_amx(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue) {
   AmxProduct(a, b, out, epilogue).run();
-}
-
-}  // namespace troupe
-
-#else
-
-namespace troupe {
-
-void multiply_by_amx(const at::Tensor&, const at::Tensor&, const at::Tensor&, const TileEpilogue&) {
-  TORCH_CHECK(false, "[amx] expected a build that knows AMX (build with GCC 11 or later)");
 }
 
 }  // namespace troupe

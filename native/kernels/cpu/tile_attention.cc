@@ -210,7 +210,7 @@ void attend_in_tiles_backward(const at::Tensor& dout, const at::Tensor& q, const
       run_best<RoundRows>(sums, dq.row(first), dq.stride, count, width);
       // Transposed by what made its rows.
       const auto add = [&](const Narrow* of_scores, const HeadMatrix& of_rows, float* to) {
-        run_best<LayRows>(reinterpret_cast<const uint16_t*>(of_scores), here, count, here, laid);
+        run_best<LayRows>(reinterpret_cast<const uint16_t*>(of_scores), here, count, here, even, laid);
         run_best<PairRows>(of_rows.bits(first), of_rows.stride, count, width, width, rows);
         multiply_rows(here, width, even, laid, even, rows, width, to, true);
       };

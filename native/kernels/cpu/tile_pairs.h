@@ -89,25 +89,25 @@ struct PairColumns {
   }
 };
 
-// Rows of a that lies transposed, with an even number of columns: to[row][k] = from[k * stride + row], zeros beyond the edges.
+// Rows of a that lies transposed, with an even number of columns: to[row * to_stride + k] = from[k * stride + row], zeros beyond the edges.
 struct LayRows {
-  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t rows, uint16_t* __restrict to) {
-    const int64_t even = inner + inner % 2;
+  static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t rows, int64_t to_stride,
+                                uint16_t* __restrict to) {
     for (int64_t row = 0; row < rows; row += kWords) {
       const int64_t here = std::min(kWords, rows - row);
       for (int64_t k = 0; k < inner; k += 2 * kWords) {
         const int64_t count = std::min(2 * kWords, inner - k);
         const uint16_t* const corner = from + k * stride + row;
-        uint16_t* const place = to + row * even + k;
-        if (here == kWords && count == 2 * kWords) turn<true>(corner, stride, count, here, even, place);
-        else turn<false>(corner, stride, count, here, even, place);
+        uint16_t* const place = to + row * to_stride + k;
+        if (here == kWords && count == 2 * kWords) turn<true>(corner, stride, count, here, to_stride, place);
+        else turn<false>(corner, stride, count, here, to_stride, place);
       }
     }
   }
 
  private:
   template <bool full>
-  static TROUPE_INLINE void turn(const uint16_t* from, int64_t stride, int64_t count, int64_t rows, int64_t even,
+  static TROUPE_INLINE void turn(const uint16_t* from, int64_t stride, int64_t count, int64_t rows, int64_t to_stride,
                                  uint16_t* __restrict to) {
     Words square[kWords];
     for (int64_t i = 0; i < kWords; i++) {
@@ -118,7 +118,7 @@ struct LayRows {
     }
     swap_blocks<8>(square);
     const auto bytes = full ? sizeof(Words) : static_cast<size_t>(count + count % 2) * sizeof(uint16_t);
-    for (int64_t i = 0; i < (full ? kWords : rows); i++) std::memcpy(to + i * even, &square[i], bytes);
+    for (int64_t i = 0; i < (full ? kWords : rows); i++) std::memcpy(to + i * to_stride, &square[i], bytes);
   }
 };
 

@@ -300,7 +300,7 @@ class TileProduct {
     auto* const to = reinterpret_cast<uint16_t*>(laid.mutable_data_ptr<Narrow>());
     at::parallel_for(0, num_row_tiles(), 1, [&](int64_t first, int64_t last) {
       for (int64_t row = first * kTileRows; row < std::min(rows_, last * kTileRows); row += kTileRows) {
-        run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, std::min(kTileRows, rows_ - row), to + row * even);
+        run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, std::min(kTileRows, rows_ - row), even, to + row * even);
       }
     });
     a_ = Laid(laid);
@@ -320,7 +320,7 @@ class TileProduct {
       float* const tile = scratch<float>(static_cast<size_t>(kTileRows * kTileColumns));
       for (int64_t row = first * kTileRows; row < std::min(rows_, last * kTileRows); row += kTileRows) {
         const int64_t rows = std::min(kTileRows, rows_ - row);
-        run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, rows, own);
+        run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, rows, even, own);
         for (int64_t panel = 0; panel < num_panels(); panel++) {
           if (row + kTileRows < rows_) foresee_rows(row + kTileRows, panel);
           foresee_ends(row, panel);
@@ -377,7 +377,9 @@ bool has_tiles_for(const at::Tensor& a, const at::Tensor& b) {
 bool multiplies_tiles(const at::Tensor& a, const at::Tensor& b) { return wants_tiles && has_tiles_for(a, b); }
 
 void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue) {
+#if TROUPE_HAS_AMX
   if (isa() == Isa::amx) return multiply_by_amx(a, b, out, epilogue);
+#endif
   TileProduct(a, b, out, epilogue).run();
 }
 
