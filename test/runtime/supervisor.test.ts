@@ -159,6 +159,30 @@ test("DL-11 a child that cannot start stops those before it and is reported to t
   expect(log.emitted).toEqual(["start a#1", "stop a#1"]);
 });
 
+test("DL-11 a child that fails while those after it start for the first time is restarted once they have", async () => {
+  const { system, log } = startSystem();
+  const gate = Promise.withResolvers<void>();
+  const starting = system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    children: [
+      child("a", { init: () => ({ diesAtOnce: true }) }),
+      child("b", { init: () => ({ startsAfter: gate.promise }) }),
+      child("c"),
+    ],
+    restarts: 1,
+    onEscalate: () => {},
+  });
+  await log.until(({ kind }) => kind === "actor.failed");
+  gate.resolve();
+  await starting;
+  await nextRestart(log, "c", 2);
+  expect(log.emitted.slice(0, 8)).toEqual([
+    ...["start a#1", "start b#1", "start c#1", "stop c#1", "stop b#1"],
+    ...["start a#2", "start b#2", "start c#2"],
+  ]);
+});
+
 test("DL-12 restarts at most as often as the window allows, then gives up with the first cause", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({ clock });

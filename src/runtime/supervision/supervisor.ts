@@ -26,7 +26,8 @@ export class Supervisor {
   readonly #window: RestartWindow<Down>;
   #ended: Ended[] = [];
   #recovery: Promise<void> | undefined;
-  #isRecovering = false;
+  /** Whether children are being started: ends of others wait until that is over, since two recoveries would start the same names. */
+  #isStarting = true;
   #stopping = false;
   #pause: { readonly timer: Timer; readonly resume: () => void } | undefined;
 
@@ -42,13 +43,17 @@ export class Supervisor {
   }
 
   /**
-   * Starts the children in order. If one cannot start, those before it are stopped and its error is thrown.
+   * Starts the children in order. If one cannot start, those before it are stopped and its error is thrown. One that fails once it has
+   * started is restarted when the last has started.
    * @throws {TroupeError} `SYSTEM_STOPPED` if it is stopped meanwhile
    */
   start(): Promise<void> {
     const started = this.#startChildren();
     // A call of `stop` meanwhile waits until nothing is being started any more.
-    this.#recovery = started.catch(() => {});
+    this.#recovery = started.then(
+      () => this.#recover(),
+      () => {},
+    );
     return started;
   }
 
@@ -75,13 +80,13 @@ export class Supervisor {
    * next incarnation and waits. One per call, so that the caller sets the pace; returns false if none is left to start.
    */
   prepareStandby(): boolean {
-    return !this.#stopping && !this.#isRecovering && this.#children.some((child) => child.prepareStandby());
+    return !this.#stopping && !this.#isStarting && this.#children.some((child) => child.prepareStandby());
   }
 
   /** Restarts all children on purpose: no failure is counted. If a recovery is under way, waits for that instead. */
   async restart(): Promise<void> {
-    if (!this.#isRecovering && !this.#stopping) {
-      this.#isRecovering = true;
+    if (!this.#isStarting && !this.#stopping) {
+      this.#isStarting = true;
       this.#recovery = this.#renew(this.#children[0] as SupervisedChild, this.#children, undefined).then(() =>
         this.#recover(),
       );
@@ -142,11 +147,11 @@ export class Supervisor {
   #onEnd(ended: Ended): void {
     if (this.#stopping) return;
     this.#ended.push(ended);
-    if (!this.#isRecovering) this.#recovery = this.#recover();
+    if (!this.#isStarting) this.#recovery = this.#recover();
   }
 
   async #recover(): Promise<void> {
-    this.#isRecovering = true;
+    this.#isStarting = true;
     for (
       let ended = this.#ended.shift();
       ended !== undefined && !this.#stopping;
@@ -154,7 +159,7 @@ export class Supervisor {
     ) {
       if (isToRestart(ended.child.restart, ended.down.reason === "failed")) await this.#recoverFrom(ended);
     }
-    this.#isRecovering = false;
+    this.#isStarting = false;
   }
 
   async #recoverFrom({ child, down }: Ended): Promise<void> {
