@@ -150,7 +150,7 @@ async function measureDetection(
   const code = await run.head.ended;
   const alone = await lossesOf(workspace, { ...options, steps: STEPS });
   const bits = isSame(run.head.losses, alone) ? "=== one host's" : "OTHER";
-  print(what, `told after ${(told / 1e3).toFixed(2)} s, the run ended with ${code}, losses ${bits}`);
+  print(what, `reported after ${(told / 1e3).toFixed(2)} s, the run ended with ${code}, losses ${bits}`);
 }
 
 /** Kills a host, whose place the launcher gives to another program; measures the time until that joins, and the run's result. */
@@ -173,7 +173,7 @@ async function measureReplacement(workspace: Workspace): Promise<void> {
   const bits = isSame(run.head.losses, alone) ? "=== one host's" : "OTHER";
   print(
     "a host's program killed, and another in its place",
-    `told after ${(told / 1e3).toFixed(2)} s, there after ${(back / 1e3).toFixed(2)} s, ended with ${codes}, losses ${bits}`,
+    `reported after ${(told / 1e3).toFixed(2)} s, there after ${(back / 1e3).toFixed(2)} s, ended with ${codes}, losses ${bits}`,
   );
 }
 
@@ -237,7 +237,7 @@ function print(what: string, figure: string): void {
   console.log(`${what.padEnd(44)} ${figure}`);
 }
 
-const usage = `usage: npm run bench -- hosts [PART...]\n\nParts, all unless told: ${Object.keys(parts).join(", ")}`;
+const usage = `usage: npm run bench -- hosts [PART...]\n\nParts, all by default: ${Object.keys(parts).join(", ")}`;
 const { positionals } = readArguments(usage, {}, Number.POSITIVE_INFINITY);
 const unknown = positionals.filter((name) => !(name in parts));
 if (unknown.length > 0) refuse(usage, Object.keys(parts).join(", "), unknown.join(", "));

@@ -39,7 +39,7 @@ export async function measureLife(): Promise<void> {
     restarted.push(backMs - (failedAt[0] as number));
     spawned.push(spawnedMs);
   }
-  printLine("failure to watcher told, ms", spread(notified, 2));
+  printLine("failure until its watcher knows, ms", spread(notified, 2));
   printLine("failure to actor restarted, ms", spread(restarted));
   printLine("spawn of an actor on a thread, ms", spread(spawned));
 }

@@ -99,6 +99,6 @@ async function measureDeaths(): Promise<void> {
     await restart.promise;
     restarted.push(performance.now() - killedMs);
   }
-  printLine("kill -9 of a process to watcher told, ms", spread(noticed));
+  printLine("kill -9 of a process until its watcher knows, ms", spread(noticed));
   printLine("kill -9 to two processes started again, ms", spread(restarted, 0));
 }

@@ -12,7 +12,7 @@ import { type ActorRef, defineActor } from "../../src/runtime/index.ts";
 /** Moves tensors to another actor and takes them back. */
 export type TensorEchoProtocol = {
   echo: { in: TensorRef; out: TensorRef };
-  /** Microseconds of a round trip with a tensor of so many float32, in memory that processes share if so told. */
+  /** Microseconds of a round trip with a tensor of so many float32, in memory that processes share if asked to. */
   trips: {
     in: { on: ActorRef<TensorEchoProtocol>; numel: number; count: number; shared: boolean };
     out: number;

@@ -18,7 +18,7 @@ import type { Chance } from "./chance.ts";
 export interface Sightings {
   readonly kind: string;
   readonly numTried: number;
-  /** Faults after which nothing was found, or another file was blamed, or tensor or place were not told. */
+  /** Faults after which nothing was found, or another file was blamed, or tensor or place were not named. */
   readonly missed: readonly string[];
 }
 

@@ -56,7 +56,7 @@ const layouts = {
 export interface MomentsReport {
   /** Programs that were struck. */
   readonly numStruck: number;
-  /** How many by strike, and by what the run had told last. */
+  /** How many by strike, and by what the run had reported last. */
   readonly counts: ReadonlyMap<string, number>;
   /** Steps whose save was reported, over all programs. */
   readonly numAcknowledged: number;
@@ -175,7 +175,7 @@ class Journey {
   readonly #clock: MovedClock;
   /** The folder that the job looks into for a rank's deed. */
   readonly #strikes: string;
-  /** The newest step that any of its programs has told as saved. */
+  /** The newest step that any of its programs has reported as saved. */
   #acknowledged = 0;
 
   constructor(

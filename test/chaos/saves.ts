@@ -162,7 +162,7 @@ interface Disturbed extends Pick<TrainingOrder, "starved"> {
   readonly under?: readonly string[];
 }
 
-/** Runs a program that trains twelve steps and saves every third, and looks at what it told and at what is there. */
+/** Runs a program that trains twelve steps and saves every third, and looks at what it reported and at what is there. */
 async function saveWhileTraining(
   fault: string,
   workspace: Workspace,

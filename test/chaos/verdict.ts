@@ -9,7 +9,7 @@ import type { Trained } from "./train-and-save.ts";
 export type Outcome =
   /** No actor was started again; the losses are the undisturbed run's, bit for bit. */
   | "same"
-  /** So, but for a save that was given up and told. */
+  /** So, but for a save that was given up and reported. */
   | "unsaved"
   /** The rank group was started again, and came to the same losses. */
   | "again"
@@ -37,7 +37,7 @@ export interface Expected {
   readonly mayLeaveDraft: boolean;
 }
 
-/** Judges a program by what it told and what it left. */
+/** Judges a program by what it reported and what it left. */
 export async function judge({ told, ending, left }: Ran, expected: Expected): Promise<Verdict> {
   const wrong = [...left];
   if (told === undefined) wrong.push(`the program ended: ${ending}`);

@@ -49,7 +49,7 @@ describe("troupe dashboard", () => {
     expect((await exit).code).toBe(0);
   });
 
-  it("shows a run that is gone without a word as such, at the time of the last that it told", async () => {
+  it("shows a run that ended without a word as such, at the time of its last event", async () => {
     const dead = workspace.path("dead");
     mkdirSync(dead);
     const last = stepped(1);

@@ -217,7 +217,7 @@ describe("Dashboard", () => {
       expect(boards[0]?.data.actors).toMatchObject([{ actor: "rank-0", handling: "step" }]);
     });
 
-    it("shows what actors of a traced run told, on the clock of events, thinned where it is much", async () => {
+    it("shows what actors of a traced run reported, on the clock of events, thinned where it is much", async () => {
       await using dashboard = await open();
       using reader = await PageReader.open(dashboard.url);
       dashboard.write(begun({ clockMs: 500 }));

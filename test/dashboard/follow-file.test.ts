@@ -22,7 +22,7 @@ class Following implements Disposable {
     void followFile(path, { write: tell, reset: () => tell("reset") }, this.#abort.signal);
   }
 
-  /** The steps told, once so many things were. */
+  /** The steps reported, once so many things were. */
   async after(numTold: number): Promise<readonly (number | string)[]> {
     if (this.told.length < numTold) {
       await new Promise<void>((resolve) => {

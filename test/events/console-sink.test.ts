@@ -143,7 +143,7 @@ describe("elsewhere", () => {
     expect(screen.text.endsWith("\n")).toBe(true);
   });
 
-  test("of anomalies that are only told one a minute is shown, with how many were not; of those that change a run each", () => {
+  test("of anomalies that are only reported one a minute is shown, with how many were not; of those that change a run each", () => {
     const { screen, sink, step } = run(false);
     const spike = { anomaly: "loss-spike", action: "told", value: 2, limit: 1 } as const;
     for (let index = 1; index <= 200; index++) {

@@ -4,7 +4,7 @@ import { FakeClock } from "../fixtures/fake-clock.ts";
 import type { EchoProtocol } from "./actors/echo.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 
-test("a start that takes too long is ended and told", async () => {
+test("a start that takes too long is ended and reported", async () => {
   const clock = new FakeClock();
   const { system, log } = startSystem({ clock });
   const spawning = system.spawn({

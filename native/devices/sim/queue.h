@@ -43,7 +43,7 @@ class Queue {
 
   // Waits for all tasks; throws what the first of them that failed said, once.
   void synchronize();
-  // Throws the first failure that was not told yet.
+  // Throws the first failure that was not reported yet.
   void raise();
 
   // The failure that was not reported yet, for a queue that waits for this one by an event; "" for none.

@@ -17,7 +17,7 @@ const strikingModule = new URL("./strike.ts", import.meta.url).href;
 const job = new URL("./job.ts", import.meta.url).href;
 
 /**
- * Runs a program of its own whose one actor is struck once in one phase, and judges what it told and what it left.
+ * Runs a program of its own whose one actor is struck once in one phase, and judges what it reported and what it left.
  * @param undisturbed - losses of {@link STEPS} steps of two ranks, ZeRO 3
  */
 export async function tryCell(

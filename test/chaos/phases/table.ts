@@ -34,7 +34,7 @@ export function tableOf(placement: Placement, tried: readonly Tried[]): string[]
   ];
 }
 
-/** Which errors the cells told, each with where. */
+/** Errors that the cells reported, each with where. */
 function codesOf(tried: readonly Tried[]): string[] {
   const places = new Map<string, string[]>();
   for (const { cell, verdict } of tried) {

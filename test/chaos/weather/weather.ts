@@ -72,7 +72,7 @@ function badLink(title: string, bad: Pick<BadLink, "from" | "to" | "times">): We
 }
 
 /**
- * Runs a program of its own in this weather, and judges what it told and what it left.
+ * Runs a program of its own in this weather, and judges what it reported and what it left.
  * @param undisturbed - losses of {@link STEPS} steps of two ranks, ZeRO 3
  */
 export async function tryWeather(

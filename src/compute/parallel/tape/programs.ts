@@ -67,7 +67,7 @@ export interface RecordedBlock {
 /**
  * Programs of a model's blocks: a block's operators are recorded twice for each kind of call, forward and backward, and from then
  * on replayed by one native call each, with the same bits. A block that cannot be recorded is issued one operator at a time, and
- * told once.
+ * reported once.
  */
 export class BlockPrograms implements ProgramStore, Disposable {
   readonly randomness: Randomness | undefined;
