@@ -31,8 +31,8 @@ export interface Warmup extends ThreadOptions {
  */
 const YOUNG_MB = 12;
 
-// Modules stay: a young generation that begins with 1 MB is collected again and again while they load, and copies them each time. So a
-// thread starts in four fifths of the processor time, for some 1 MB more. Read by V8 when a thread begins.
+// Modules stay: semi-spaces that begin with 1 MB are collected again and again while they load, and copy them each time. With 3 MB a thread
+// starts in four fifths of the processor time, and holds some 1 MB more. V8 reads this when a thread begins, here and in the user's own.
 setFlagsFromString("--min-semi-space-size=3");
 
 /** A thread for one actor. It loads its modules first, and runs the actor when it gets one. */

@@ -26,7 +26,7 @@ export class Supervisor {
   readonly #window: RestartWindow<Down>;
   #ended: Ended[] = [];
   #recovery: Promise<void> | undefined;
-  /** Whether children are being started: ends of others wait until that is over, since two recoveries would start the same names. */
+  /** Whether children are being started, at first or again. Ends of others wait meanwhile: two starts at once would take the same names. */
   #isStarting = true;
   #stopping = false;
   #pause: { readonly timer: Timer; readonly resume: () => void } | undefined;
