@@ -152,12 +152,14 @@ function patternOf(source: string): LinearPattern | undefined {
   }
 }
 
-const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+/** Made once it is needed: the first of a process reads its rules for 18 ms, and every process of a run loads this module. */
+let graphemes: Intl.Segmenter | undefined;
 /** Longest grapheme in UTF-8; longer ones are looked up character by character. */
 const LONGEST_GRAPHEME_BYTES = 5;
 
 function byCharsmap(text: string, charsmap: Charsmap, longest: number): Made[] {
   const made: Made[] = [];
+  graphemes ??= new Intl.Segmenter("en", { granularity: "grapheme" });
   for (const { segment } of graphemes.segment(text)) {
     checkGrowth(made.length, longest);
     const isShort = Buffer.byteLength(segment) <= LONGEST_GRAPHEME_BYTES;
