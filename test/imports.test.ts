@@ -8,6 +8,7 @@ const program = `
   import { registerHooks } from "node:module";
   import { parentPort, workerData } from "node:worker_threads";
   const loaded = [];
+  Intl.Segmenter = class { constructor() { loaded.push("Intl.Segmenter"); } };
   registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
   for (const url of workerData) await import(url);
   parentPort.postMessage([...process.moduleLoadList, ...loaded]);
@@ -25,12 +26,13 @@ async function loadedWith(names: readonly string[], env: NodeJS.ProcessEnv): Pro
 }
 
 // Every actor's thread imports the package with its job: what is loaded in vain is paid for by each of them.
-it("a thread that imports the package loads no run, no dashboard, no server, no thread pool, no reader of options, and of rxjs what is used", async () => {
+it("a thread that imports the package loads no run, no dashboard, no server, no TLS, no thread pool, no reader of options, no graphemes, and of rxjs what is used", async () => {
   // As they are written, not joined.
   const loaded = await loadedWith(["index.ts"], { JOINED_SOURCES: "" });
   const ofOptions = [/\/zod\//, /\/smol-toml\//, /\/commander\//, /\/src\/job\/options\//];
   const ofRuns = [/\/src\/actors\/trainer\/run\.ts/, /\/src\/actors\/engine\//, /\/src\/job\/dashboard\//];
-  for (const dear of [/^NativeModule _?http/, /undici/, /\/piscina\//, ...ofOptions, ...ofRuns]) {
+  const ofNode = [/^NativeModule _?(http|tls)/, /undici/, /^Intl\.Segmenter$/];
+  for (const dear of [...ofNode, /\/piscina\//, ...ofOptions, ...ofRuns]) {
     expect(loaded.filter((module) => dear.test(module))).toEqual([]);
   }
   const numOfRxjs = loaded.filter((module) => module.includes("/rxjs/")).length;
