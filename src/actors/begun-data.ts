@@ -20,8 +20,8 @@ export async function checkBegun(
     ["sizes of the splits", begun.splits, splits],
   ] as const)
     if (JSON.stringify(was) !== JSON.stringify(is)) throw dataChanged(what, `other data: the ${name} differ`);
-  const compare = (told: Fingerprint) => {
-    const other = otherField(begun.fingerprint, told);
+  const compare = (present: Fingerprint) => {
+    const other = otherField(begun.fingerprint, present);
     if (other !== undefined) throw dataChanged(what, `other data: ${other}`);
   };
   if (begun.isSlow && changed.length === 0)

@@ -43,7 +43,7 @@ export default defineActor<protocol.FeederProtocol, protocol.FeederInit>({
     const predictions = new Predictions();
     let data: Promise<FedData> | undefined;
     const open = (order = init.data) => {
-      if (order === undefined) throw new Error("[feeder] not told what to open");
+      if (order === undefined) throw new Error("[feeder] expected an order to open its data: there was none");
       return FedData.open(job, order, init.begun);
     };
     const opened = (order?: protocol.DataOrder) => {
@@ -54,7 +54,7 @@ export default defineActor<protocol.FeederProtocol, protocol.FeederInit>({
       const reason = new ActorDown("next", down);
       opened().then(
         ({ called }) => called.end(reason),
-        () => {}, // told to those who ask
+        () => {}, // thrown for those that ask
       );
     });
     return {
@@ -165,7 +165,7 @@ class FedData {
   /** Takes the batch of a live model's call, and makes its micro-batches ahead. */
   put(put: protocol.FeederProtocol["put"]["in"]): void {
     this.called.put(put);
-    for (const request of put.requests) this.#batches.batch(request).catch(() => {}); // told to the ranks that ask
+    for (const request of put.requests) this.#batches.batch(request).catch(() => {}); // thrown for the ranks that ask
   }
 
   /** Ownership of `predictions` passes. */
@@ -215,9 +215,9 @@ function fingerprintOf(dataset: Dataset): Fingerprint | Promise<Fingerprint> {
     checkFingerprint(own);
     return own;
   }
-  const later = Promise.resolve(own).then((told) => {
-    checkFingerprint(told);
-    return told;
+  const later = Promise.resolve(own).then((fingerprint) => {
+    checkFingerprint(fingerprint);
+    return fingerprint;
   });
   // Rejection is delivered to the caller that awaits it.
   later.catch(() => {});

@@ -93,17 +93,17 @@ type AnyCall = (...given: unknown[]) => unknown;
 
 /** The same job, with functions that add their name to errors thrown in them. */
 function withOrigins(job: Job): Job {
-  const told: Partial<Record<string, unknown>> = { config: job.config };
+  const wrapped: Partial<Record<string, unknown>> = { config: job.config };
   for (const name of [...REQUIRED, ...OPTIONAL]) {
     const call = job[name] as ((...given: unknown[]) => unknown) | undefined;
     // A loop without a loss is recognized by the identity of `refuseLoss`.
-    if (call !== undefined) told[name] = call === refuseLoss ? call : tellingOrigin(name, call, job);
+    if (call !== undefined) wrapped[name] = call === refuseLoss ? call : tellingOrigin(name, call, job);
   }
   const programs = Object.entries((job.programs as Programs | undefined) ?? {});
-  told.programs = Object.fromEntries(
+  wrapped.programs = Object.fromEntries(
     programs.map(([name, program]) => [name, tellingOrigin(name, program as AnyCall, job)]),
   );
-  return told as unknown as Job;
+  return wrapped as unknown as Job;
 }
 
 function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job: Job) {
@@ -111,7 +111,7 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job
     noteOrigin(error, { call: name });
     throw error;
   };
-  const told = (...given: unknown[]): unknown => {
+  const wrapped = (...given: unknown[]): unknown => {
     try {
       const result = callUser(`${name}(…) of the job`, () =>
         refusingExit(name, () => call.apply(job, given)),
@@ -122,9 +122,9 @@ function tellingOrigin(name: string, call: (...given: unknown[]) => unknown, job
       return note(error);
     }
   };
-  noteWritten(told, call);
+  noteWritten(wrapped, call);
   // The number of parameters shows what a function needs: `training(config)` needs no data.
-  return Object.defineProperty(told, "length", { value: call.length });
+  return Object.defineProperty(wrapped, "length", { value: call.length });
 }
 
 /**

@@ -132,12 +132,12 @@ export class Shard {
    */
   async agree(step: number, shards: readonly ActorRef<protocol.ShardProtocol>[]): Promise<void> {
     const { deadlineMs } = this.#plan.execution;
-    const told = this.#plan.peers.together.map(async (rank) => {
+    const reports = this.#plan.peers.together.map(async (rank) => {
       if (rank === this.#place.rank) return [rank, await this.flags.at(step)] as const;
       const peer = shards[rank] as ActorRef<protocol.ShardProtocol>;
       return [rank, (await peer.ask("frozen", { step }, { deadlineMs })).frozen] as const;
     });
-    parallel.checkTrainedAlike(step, new Map(await Promise.all(told)));
+    parallel.checkTrainedAlike(step, new Map(await Promise.all(reports)));
   }
 
   /** Answers once the block's parameters of `step` are complete and in memory. */

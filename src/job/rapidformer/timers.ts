@@ -34,10 +34,10 @@ const timers: Timers = Object.assign(
   },
   {
     log(names: readonly string[], normalizer = 1) {
-      const told = names.map(
+      const times = names.map(
         (name) => `${name}: ${((1000 * timers(name).elapsed()) / normalizer).toFixed(2)}`,
       );
-      currentRank().print(["time (ms)", ...told].join(" | "));
+      currentRank().print(["time (ms)", ...times].join(" | "));
     },
   },
 );

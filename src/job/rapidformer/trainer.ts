@@ -41,7 +41,7 @@ export type ForwardStep =
   | Losses
   | readonly [
       output: Tensor,
-      loss: (output: Tensor) => readonly [loss: Tensor, told: Readonly<Record<string, Tensor | number>>],
+      loss: (output: Tensor) => readonly [loss: Tensor, figures: Readonly<Record<string, Tensor | number>>],
     ];
 
 type SamplesOrNone = Samples<unknown> | null;
@@ -86,8 +86,8 @@ abstract class Trainer {
     const step = this.runForwardStep(given, model, rank);
     if (!isPair(step)) return step;
     const [output, lossOf] = step;
-    const [loss, told] = lossOf(output);
-    const numbers = Object.entries(told).map(([name, value]) => [
+    const [loss, figures] = lossOf(output);
+    const numbers = Object.entries(figures).map(([name, value]) => [
       name,
       typeof value === "number" ? value : value.item(),
     ]);

@@ -75,7 +75,7 @@ async function run(flags: PreprocessFlags): Promise<void> {
   const tokenizer = await tokenizerOf(flags);
   const vocabSize = megatronSize(tokenizer, flags);
   const began = performance.now();
-  let told = 0;
+  let reported = 0;
   const rate = (count: number) => Math.round((1000 * count) / (performance.now() - began));
   const { documents, tokens, prefixes } = await data.preprocess({
     input: flags.input,
@@ -88,8 +88,8 @@ async function run(flags: PreprocessFlags): Promise<void> {
     ...(flags.splitSentences && { sentencesOf: sentencesOf(flags), keepNewlines: flags.keepNewlines }),
     ...(flags.workers !== undefined && { workers: flags.workers }),
     onProgress: ({ documents, bytes }) => {
-      if (documents < told + flags.logInterval) return;
-      told = documents;
+      if (documents < reported + flags.logInterval) return;
+      reported = documents;
       process.stderr.write(
         `${documents} documents, ${rate(documents)} a second, ${(rate(bytes) / 1e6).toFixed(2)} MB/s\n`,
       );

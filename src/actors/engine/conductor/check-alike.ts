@@ -51,13 +51,13 @@ export class AlikeSteps {
     for (const [rank, { witnessNats = [] }] of ranks.entries()) {
       if (witnessNats.length === 0) continue;
       const teller = this.#mesh.groupOf("tp", rank)[0] as number;
-      const told = ranks[teller]?.lossesNats ?? [];
-      const at = witnessNats.findIndex((nats, index) => !Object.is(nats, told[index]));
+      const tellerNats = ranks[teller]?.lossesNats ?? [];
+      const at = witnessNats.findIndex((nats, index) => !Object.is(nats, tellerNats[index]));
       if (at < 0) continue;
       throw new TroupeError("RANKS_DIFFER", {
         where: "loop",
         expected: `ranks ${teller} and ${rank}, which split the layers of one replica, to compute one loss in step ${step}`,
-        got: `${told[at]} and ${witnessNats[at]}`,
+        got: `${tellerNats[at]} and ${witnessNats[at]}`,
         hint: "were their inputs drawn or chosen by rank.index? Take rank.axes.dp.index, which they share",
         fields: { step, ranks: [teller, rank] },
       });

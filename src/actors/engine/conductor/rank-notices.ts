@@ -7,13 +7,13 @@ const WEIGH =
 
 /** Reports findings of the ranks about a job, each once in a run: labels that do not count alike, and which blocks are replayed. */
 export class RankNotices {
-  readonly #told = new Set<string>();
+  readonly #emitted = new Set<string>();
 
   /** @param ranks - after step `step` */
   review(step: number, ranks: readonly RankStepped[], emit: (event: TroupeEventBody) => void): void {
     const tell = (key: string, event: TroupeEventBody) => {
-      const { size } = this.#told;
-      if (this.#told.add(key).size > size) emit(event);
+      const { size } = this.#emitted;
+      if (this.#emitted.add(key).size > size) emit(event);
     };
     const numCounted = ranks.flatMap((rank) => rank.numCounted ?? []);
     if (new Set(numCounted).size > 1)

@@ -274,11 +274,11 @@ export class ScriptedCalls {
       if ("error" in made) this.#forgetRows(call, step);
       return "error" in made ? made : group.feeder.ask("rows", { step, split, numSamples }, { deadlineMs });
     };
-    await pipeline.add(ofCall(call, read()), (told) => {
-      if (told === undefined) return;
+    await pipeline.add(ofCall(call, read()), (reply) => {
+      if (reply === undefined) return;
       this.#made.push(call.number);
-      if ("error" in told) call.refuse(told.error);
-      else call.answer(attachBatch(told.rows, "cpu") as Rows);
+      if ("error" in reply) call.refuse(reply.error);
+      else call.answer(attachBatch(reply.rows, "cpu") as Rows);
     });
   }
 

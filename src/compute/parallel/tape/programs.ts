@@ -81,7 +81,7 @@ export class BlockPrograms implements ProgramStore, Disposable {
   readonly #withGradients = new KeptPrograms(4);
   readonly #alone = new KeptPrograms(8);
   /** Programs that the listener has, as text. */
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor(
     blockOf: (block: number) => RecordedBlock,
@@ -163,8 +163,8 @@ export class BlockPrograms implements ProgramStore, Disposable {
     const uncaptured = this.#listener.captures ? captureProgram(kept.program) : "";
     const text = describeProgram(kept.program);
     const key = JSON.stringify(text);
-    if (this.#told.has(key)) return;
-    this.#told.add(key);
+    if (this.#reported.has(key)) return;
+    this.#reported.add(key);
     const { name } = this.#block(block);
     this.#listener.recorded({ block: name, ...text, ...(uncaptured !== "" && { uncaptured }) });
   }

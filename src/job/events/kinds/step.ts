@@ -144,7 +144,7 @@ export interface TextGenerated {
   readonly text: string;
 }
 
-/** The script of a live model has told what it learns from, by `report`: texts that the model wrote, and how good they are. */
+/** The script of a live model has reported what it learns from, by `report`: texts that the model wrote, and how good they are. */
 export interface RolloutsJudged {
   readonly kind: "rollouts.judged";
   /** Updates called before. */

@@ -8,11 +8,11 @@ export class IndexProgress {
   readonly #numFiles: number;
   readonly #tell: (line: string) => void;
   readonly #beganMs = performance.now();
-  #toldMs = performance.now();
+  #reportedMs = performance.now();
   #numDone = 0;
   #numBytes = 0;
   #numRecords = 0;
-  #hasTold = false;
+  #hasReported = false;
 
   constructor(numFiles: number, tell: (line: string) => void) {
     this.#numFiles = numFiles;
@@ -22,9 +22,9 @@ export class IndexProgress {
   /** Counts bytes that were gone through. */
   add(numBytes: number): void {
     this.#numBytes += numBytes;
-    if (performance.now() - this.#toldMs < EVERY_MS) return;
-    this.#toldMs = performance.now();
-    this.#hasTold = true;
+    if (performance.now() - this.#reportedMs < EVERY_MS) return;
+    this.#reportedMs = performance.now();
+    this.#hasReported = true;
     this.#tell(`[data] ${this.#numDone} of ${this.#numFiles} files searched, ${this.#sizes()}`);
   }
 
@@ -38,7 +38,7 @@ export class IndexProgress {
 
   /** Ends the lines, if there were any. */
   done(): void {
-    if (this.#hasTold) this.#tell(`[data] all files searched, ${this.#sizes()}`);
+    if (this.#hasReported) this.#tell(`[data] all files searched, ${this.#sizes()}`);
   }
 
   #sizes(): string {

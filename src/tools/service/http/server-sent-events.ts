@@ -9,13 +9,13 @@ import { drained, eventText, SentEvents } from "../../../job/http.ts";
 export async function streamEvents(response: ServerResponse, events: EventStream): Promise<void> {
   const sent = new SentEvents(response);
   response.once("close", () => void events.return());
-  let numTold = 0;
+  let numReported = 0;
   try {
     for (;;) {
       const { value, done } = await events.next();
       if (done === true || response.destroyed) break;
-      const numDropped = events.numDropped - numTold;
-      numTold += numDropped;
+      const numDropped = events.numDropped - numReported;
+      numReported += numDropped;
       const { kind, timeMs, schemaVersion } = value;
       const lack = { kind: "events.dropped", numDropped, timeMs, schemaVersion };
       sent.send((numDropped > 0 ? eventText(lack.kind, lack) : "") + eventText(kind, value));

@@ -116,8 +116,8 @@ class MlflowSink implements EventSink {
     const step = this.#step;
     const isMade = (key: string) => step <= (this.#made.get(key) ?? Number.NEGATIVE_INFINITY);
     const metrics = figures.flatMap(([key, value]): Metric[] => {
-      const told = Number.isFinite(value) ? value : (`${value}` as Metric["value"]);
-      return isMade(key) ? [] : [{ key, value: told, timestamp: Math.round(timeMs), step }];
+      const sent = Number.isFinite(value) ? value : (`${value}` as Metric["value"]);
+      return isMade(key) ? [] : [{ key, value: sent, timestamp: Math.round(timeMs), step }];
     });
     if (metrics.length === 0 || !this.#queue.admits(metrics.length, this.#metrics.length)) return;
     this.#journal.metrics(metrics);

@@ -104,8 +104,8 @@ function itemsOf(items: Items): Bytes[] {
 }
 
 function item(field: number, key: string, value: unknown): Bytes {
-  const told = typeof value === "number" && !Number.isFinite(value) ? `${value}` : value;
-  return bytesField(field, message(bytesField(1, key), bytesField(16, JSON.stringify(told))));
+  const written = typeof value === "number" && !Number.isFinite(value) ? `${value}` : value;
+  return bytesField(field, message(bytesField(1, key), bytesField(16, JSON.stringify(written))));
 }
 
 function timestamp(timeMs: number): Bytes {

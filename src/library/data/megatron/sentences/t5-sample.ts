@@ -48,17 +48,17 @@ export function t5Sample(sentences: readonly ArrayLike<number>[], options: T5Sam
   if (inOrder.length > sentinels.length) throw tooFewSentinels(inOrder.length, sentinels.length);
   const encoder: number[] = [];
   const decoder: number[] = [begin];
-  const told: number[] = [];
+  const target: number[] = [];
   let from = 0;
   for (const [i, { positions, labels }] of inOrder.entries()) {
     const sentinel = sentinels[i] as number;
     encoder.push(...kept.slice(from, positions[0]), sentinel);
     decoder.push(sentinel, ...labels);
-    told.push(sentinel, ...labels);
+    target.push(sentinel, ...labels);
     from = (positions.at(-1) as number) + 1;
   }
   encoder.push(...kept.slice(from));
-  told.push(end);
+  target.push(end);
   const padded = (tokens: readonly number[], size: number, fill: number): Int32Array => {
     const row = new Int32Array(size).fill(fill);
     row.set(tokens);
@@ -67,9 +67,9 @@ export function t5Sample(sentences: readonly ArrayLike<number>[], options: T5Sam
   return {
     tokens: padded(encoder, length, vocabulary.pad),
     decoderTokens: padded(decoder, decoderLength, vocabulary.pad),
-    labels: padded(told, decoderLength, -1),
+    labels: padded(target, decoderLength, -1),
     lossMask: padded(
-      told.map(() => 1),
+      target.map(() => 1),
       decoderLength,
       0,
     ),
