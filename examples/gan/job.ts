@@ -65,19 +65,19 @@ export default defineLoop(
   (rank) => {
     const { generator, discriminator } = rank.model;
     for (const { points, noise } of rank.batches()) {
-      const told = rank.forward(() => {
+      const discriminatorLoss = rank.forward(() => {
         const forged = noGrad(() => generator.forward(noise));
         const real = cost(discriminator.forward(points).neg());
         return real.add(cost(discriminator.forward(forged)));
       });
-      rank.backward(told, { only: /^discriminator/ });
+      rank.backward(discriminatorLoss, { only: /^discriminator/ });
       const { loss, forged } = rank.forward(() => {
         const forged = generator.forward(noise);
         return { loss: cost(discriminator.forward(forged).neg()), forged };
       });
       rank.backward(loss, { only: /^generator/ });
       const radius = noGrad(() => forged.pow(2).sum([1]).sqrt().mean().item());
-      rank.log({ discriminator: told.item(), generator: loss.item(), radius });
+      rank.log({ discriminator: discriminatorLoss.item(), generator: loss.item(), radius });
       rank.step();
     }
   },

@@ -30,16 +30,16 @@ def main(path):
     model = Model(path)
     # The job's own data, by position.
     for step in range(60):
-        told = model.ask("accumulate/loss", batch={"split": "train", "position": 16 * step, "numSamples": 16})
+        answer = model.ask("accumulate/loss", batch={"split": "train", "position": 16 * step, "numSamples": 16})
         model.ask("step")
-    print(f"loss {told['lossNats']:.3f} after 60 steps")
+    print(f"loss {answer['lossNats']:.3f} after 60 steps")
     # Data of one's own: 32 bytes, and the byte that follows each.
     text = b"The cat sat on the mat. The dog r"
     batch = {"inputIds": [list(text[:-1])] * 4, "targets": [list(text[1:])] * 4}
     for _ in range(160):
-        told = model.ask("accumulate/loss", batch=batch)
+        answer = model.ask("accumulate/loss", batch=batch)
         model.ask("step", lr=6e-3)
-    print(f"loss {told['lossNats']:.3f} on a sentence of one's own")
+    print(f"loss {answer['lossNats']:.3f} on a sentence of one's own")
     (written,) = model.ask("generate", prompts=[list(b"The cat ")], maxNewTokens=16, temperature=0)["texts"]
     print("The cat " + written["text"])
     saved = model.ask("save")
