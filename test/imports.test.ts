@@ -26,7 +26,7 @@ async function loadedWith(names: readonly string[], env: NodeJS.ProcessEnv): Pro
 }
 
 // Every actor's thread imports the package with its job: what is loaded in vain is paid for by each of them.
-it("a thread that imports the package loads no run, no dashboard, no server, no TLS, no thread pool, no reader of options, no graphemes, and of rxjs what is used", async () => {
+it("a thread that imports the package loads no run, no dashboard, no server, no TLS, no thread pool, no reader of options, no rules of graphemes, and of rxjs what is used", async () => {
   // As they are written, not joined.
   const loaded = await loadedWith(["index.ts"], { JOINED_SOURCES: "" });
   const ofOptions = [/\/zod\//, /\/smol-toml\//, /\/commander\//, /\/src\/job\/options\//];

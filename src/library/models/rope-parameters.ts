@@ -134,19 +134,19 @@ export function ropeOf(
   given: Readonly<Record<string, unknown>>,
   { maxPositions, headWidth, partial: usual }: { maxPositions: number; headWidth: number; partial?: number },
 ): RopeParameters {
-  const present = {
+  const merged = {
     ...(given.rope_scaling as object | null),
     ...(given.rope_parameters as object | null),
   } as Readonly<Record<string, unknown>>;
-  const type = (present.rope_type ?? present.type ?? "default") as nn.RotaryScaling["kind"];
+  const type = (merged.rope_type ?? merged.type ?? "default") as nn.RotaryScaling["kind"];
   const kinds = Object.keys(ropeFields);
   checkField(where, "rope_type", kinds.includes(type), `one of ${kinds.join(", ")}`, type);
-  const part = present.partial_rotary_factor ?? given.partial_rotary_factor ?? usual ?? 1;
+  const part = merged.partial_rotary_factor ?? given.partial_rotary_factor ?? usual ?? 1;
   checkField(where, "partial_rotary_factor", usual !== undefined || part === 1, "1 or absent", part);
   const width = Math.floor(headWidth * Number(part));
   const turns = width >= 2 && width <= headWidth && width % 2 === 0;
   checkField(where, "partial_rotary_factor", turns, `an even part of ${headWidth} features of a head`, part);
-  const theta = present.rope_theta ?? given.rope_theta ?? 10000;
+  const theta = merged.rope_theta ?? given.rope_theta ?? 10000;
   const { holds, expected } = positiveNumber();
   checkField(where, "rope_theta", holds(theta), expected, theta);
   const rope: Record<string, unknown> = {
@@ -157,7 +157,7 @@ export function ropeOf(
   for (const [name, field] of Object.entries(ropeFields[type])) {
     // Phi and similar models have it outside the rope's own parameters.
     const beside = name === "original_max_position_embeddings" ? given[name] : undefined;
-    const value = present[name] ?? beside ?? undefined;
+    const value = merged[name] ?? beside ?? undefined;
     checkField(where, name, field.holds(value), field.expected, value);
     if (value !== undefined) rope[name] = value;
   }

@@ -45,8 +45,8 @@ export function gptNeoXConfig(given: Readonly<Record<string, unknown>> = {}): GP
   const { hidden_size: width, num_attention_heads: heads, max_position_embeddings: maxPositions } = read;
   checkHeads(where, read);
   const { rotary_pct: partial_rotary_factor, rotary_emb_base: rope_theta } = given;
-  const named = { partial_rotary_factor, rope_theta, ...given };
-  const rope_parameters = ropeOf(where, named, { maxPositions, headWidth: width / heads, partial: 0.25 });
+  const renamed = { partial_rotary_factor, rope_theta, ...given };
+  const rope_parameters = ropeOf(where, renamed, { maxPositions, headWidth: width / heads, partial: 0.25 });
   return { ...read, rope_parameters };
 }
 
