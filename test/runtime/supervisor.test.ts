@@ -28,7 +28,14 @@ function nextRestart(log: EventLog, name: string, incarnation: number): Promise<
   );
 }
 
-const restartTable: { strategy: Strategy; fails: string; stopped: string[]; started: string[] }[] = [
+interface RestartRow {
+  readonly strategy: Strategy;
+  readonly fails: string;
+  readonly stopped: readonly string[];
+  readonly started: readonly string[];
+}
+
+const restartTable: readonly RestartRow[] = [
   { strategy: "one_for_one", fails: "a", stopped: [], started: ["a"] },
   { strategy: "one_for_one", fails: "b", stopped: [], started: ["b"] },
   { strategy: "one_for_all", fails: "a", stopped: ["c", "b"], started: ["a", "b", "c"] },
@@ -97,27 +104,49 @@ test("DL-11 a list is restarted together, and one of it that cannot start is a f
 
 test.each(restartTable)(
   "DL-11 $strategy: when $fails fails, stops $stopped in reverse order and starts $started",
-  async (row) => {
-    const { system, log } = startSystem();
-    const reports: RestartReport[] = [];
-    const supervisor = await system.supervise({
-      name: "group",
-      strategy: row.strategy,
-      children: ["a", "b", "c"].map((name) => child(name)),
-      onRestart: (report) => reports.push(report),
-    });
-    const before = log.emitted.length;
-    await failAndRecover(supervisor, row.fails, () => nextRestart(log, row.started.at(-1) as string, 2));
-    expect(log.emitted.slice(before)).toEqual([
-      ...row.stopped.map((name) => `stop ${name}#1`),
-      ...row.started.map((name) => `start ${name}#2`),
-    ]);
-    await new Promise(setImmediate);
-    expect(reports).toMatchObject([
-      { child: row.fails, restarted: row.started, cause: { message: `${row.fails} failed` } },
-    ]);
-  },
+  (row) => expectRestart(row),
 );
+
+test.each([
+  { fails: "b", stopped: ["c"], started: ["b", "c"] },
+  { fails: "a", stopped: ["c", "b"], started: ["a", "b", "c"] },
+])(
+  "DL-11 one_for_all, where a outlives the others: when $fails fails, stops $stopped and starts $started",
+  (row) => expectRestart({ strategy: "one_for_all", ...row }, "a"),
+);
+
+async function expectRestart(row: RestartRow, outliving?: string): Promise<void> {
+  const { system, log } = startSystem();
+  const reports: RestartReport[] = [];
+  const supervisor = await system.supervise({
+    name: "group",
+    strategy: row.strategy,
+    children: ["a", "b", "c"].map((name) => ({ ...child(name), outlives: name === outliving })),
+    onRestart: (report) => reports.push(report),
+  });
+  const before = log.emitted.length;
+  await failAndRecover(supervisor, row.fails, () => nextRestart(log, row.started.at(-1) as string, 2));
+  expect(log.emitted.slice(before)).toEqual([
+    ...row.stopped.map((name) => `stop ${name}#1`),
+    ...row.started.map((name) => `start ${name}#2`),
+  ]);
+  await new Promise(setImmediate);
+  expect(reports).toMatchObject([
+    { child: row.fails, restarted: row.started, cause: { message: `${row.fails} failed` } },
+  ]);
+}
+
+test("DL-11 a restart on purpose leaves out a child that outlives the others", async () => {
+  const { system, log } = startSystem();
+  const supervisor = await system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    children: [child("a", { outlives: true }), child("b")],
+  });
+  const before = log.emitted.length;
+  await supervisor.restart();
+  expect(log.emitted.slice(before)).toEqual(["stop b#1", "start b#2"]);
+});
 
 test("DL-11 starts children in order and stops them in the reverse of it", async () => {
   const { system, log } = startSystem();
@@ -165,11 +194,7 @@ test("DL-11 a child that fails while those after it start for the first time is 
   const starting = system.supervise({
     name: "group",
     strategy: "one_for_all",
-    children: [
-      child("a"),
-      child("b", { init: () => ({ startsAfter: gate.promise }) }),
-      child("c"),
-    ],
+    children: [child("a"), child("b", { init: () => ({ startsAfter: gate.promise }) }), child("c")],
   });
   await log.untilEmitted("start b#1");
   const a = await system.find<ChildProtocol>("a", { deadlineMs });

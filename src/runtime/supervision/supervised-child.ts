@@ -19,6 +19,8 @@ interface Places {
 export class SupervisedChild {
   readonly name: string;
   readonly restart: Restart;
+  /** Whether it goes on when others are restarted because of one of them. */
+  readonly outlives: boolean;
   /** The same through all incarnations. */
   readonly ref: ActorRef<unknown>;
   readonly #launcher: Launcher;
@@ -32,6 +34,7 @@ export class SupervisedChild {
   constructor({ launcher, part }: Places, spec: ChildSpec, refs: SiblingRefs, onEnd: (down: Down) => void) {
     this.name = spec.name;
     this.restart = spec.restart ?? "permanent";
+    this.outlives = spec.outlives === true;
     this.#launcher = launcher;
     this.#part = part;
     this.#spec = spec;

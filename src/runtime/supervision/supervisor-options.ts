@@ -13,6 +13,8 @@ export interface ChildSpec extends SpawnPlace {
   readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
   /** Default: permanent. */
   readonly restart?: Restart;
+  /** Whether it goes on when others are restarted because of one of them. Its own end restarts the others too. Default: false. */
+  readonly outlives?: boolean;
   /** Whether each incarnation gets a new process. Default: a process goes on where a restart began in another. */
   readonly freshProcess?: boolean;
 }
@@ -68,6 +70,8 @@ export function checkOptions({ name, children, restarts = 3, withinMs = 300_000 
   const names = children.flat().map((child) => child.name);
   const double = names.find((child, index) => names.indexOf(child) !== index);
   if (double !== undefined) refuse("children of different names", `${double} twice`);
+  if (children.length > 0 && children.flat().every(({ outlives }) => outlives))
+    refuse("a child that does not outlive others", "none");
   if (!Number.isInteger(restarts) || restarts < 0)
     refuse("restarts to be a whole number from 0", String(restarts));
   if (!(withinMs > 0)) refuse("withinMs to be a positive number", String(withinMs));

@@ -83,11 +83,15 @@ export class Supervisor {
     return !this.#stopping && !this.#isStarting && this.#children.some((child) => child.prepareStandby());
   }
 
-  /** Restarts all children on purpose: no failure is counted. If a recovery is under way, waits for that instead. */
+  /**
+   * Restarts all children on purpose, but for those that outlive others: no failure is counted. If a recovery is under way, waits for that
+   * instead.
+   */
   async restart(): Promise<void> {
     if (!this.#isStarting && !this.#stopping) {
       this.#isStarting = true;
-      this.#recovery = this.#renew(this.#children[0] as SupervisedChild, this.#children, undefined).then(() =>
+      const children = this.#children.filter(({ outlives }) => !outlives);
+      this.#recovery = this.#renew(children[0] as SupervisedChild, children, undefined).then(() =>
         this.#recover(),
       );
     }
@@ -166,10 +170,15 @@ export class Supervisor {
     if (!this.#window.admit(this.#launcher.clock.now(), down)) return this.#escalate();
     await this.#waitBackoff();
     if (this.#stopping) return;
+    await this.#renew(child, this.#endingWith(child), down.cause);
+  }
+
+  /** The children that are restarted after this one ended. */
+  #endingWith(child: SupervisedChild): readonly SupervisedChild[] {
     const children = this.#children;
     const indices = restartSet(this.#options.strategy, children.indexOf(child), children.length);
-    const affected = indices.map((index) => children[index] as SupervisedChild);
-    await this.#renew(child, affected, down.cause);
+    const chosen = indices.map((index) => children[index] as SupervisedChild);
+    return child.outlives ? chosen : chosen.filter(({ outlives }) => !outlives);
   }
 
   async #renew(
