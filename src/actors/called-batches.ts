@@ -1,8 +1,6 @@
 import { hold, scope } from "../compute/tensor/index.ts";
 import * as data from "../library/data/index.ts";
-import { type FeederProtocol, splitOf } from "./protocols/index.ts";
-
-type Put = FeederProtocol["put"]["in"];
+import { type PutBatch, splitOf } from "./protocols/index.ts";
 
 /** The batch of one call, here. */
 interface CalledBatch {
@@ -23,23 +21,25 @@ export class CalledBatches implements Pick<data.Dataset, "batch"> {
     this.#dataset = dataset;
   }
 
-  put({ call, batch, isCounted }: Put): void {
+  put({ call, batch, isCounted }: PutBatch): void {
     const samples = "tensors" in batch ? data.attachBatch(batch.tensors, "cpu") : undefined;
+    if (this.#ended !== undefined && samples !== undefined) data.disposeBatch(samples);
     const range = "range" in batch ? batch.range : undefined;
     this.#at(splitOf(call)).resolve({ samples, range, isCounted });
   }
 
-  /** The group has ended: no batch comes that is not here, and a wait for one would keep this actor from ending. */
+  /** Ends waits for batches with `reason`, and drops those that are here. */
   end(reason: Error): void {
     this.#ended = reason;
-    for (const { reject } of this.#calls.values()) reject(reason);
+    for (const [split, { reject }] of this.#calls) {
+      reject(reason);
+      void this.#drop(split);
+    }
   }
 
+  /** Drops the batch of a call; does nothing once it has ended. */
   async drop(call: number): Promise<void> {
-    const split = splitOf(call);
-    const { samples } = await this.#at(split).promise;
-    this.#calls.delete(split);
-    if (samples !== undefined) data.disposeBatch(samples);
+    if (this.#ended === undefined) await this.#drop(splitOf(call));
   }
 
   /** Whether the job weighs the batches of this split and the dataset counts their tokens. */
@@ -56,6 +56,16 @@ export class CalledBatches implements Pick<data.Dataset, "batch"> {
         hold(() => tensor.narrow(0, position, numSamples).clone()),
       ),
     );
+  }
+
+  async #drop(split: string): Promise<void> {
+    try {
+      const { samples } = await this.#at(split).promise;
+      if (samples !== undefined) data.disposeBatch(samples);
+    } catch {
+      // It never came.
+    }
+    this.#calls.delete(split);
   }
 
   #at(split: string): PromiseWithResolvers<CalledBatch> {

@@ -179,8 +179,10 @@ export class Conductor {
   /** @returns when all had declared the model */
   async #prepare(): Promise<number> {
     const { plan, checkpointer } = this.#options;
-    const { ranks, shards } = this.#group;
-    checkpointer?.tell("begin", { generation: plan.generation });
+    const { feeder, ranks, shards } = this.#group;
+    const { generation } = plan;
+    checkpointer?.tell("begin", { generation });
+    feeder.tell("begin", { generation, ranks });
     const joined = await this.#all.ask("shards", "join", { peers: shards, ranks });
     const groups = rendezvousOf(joined, plan.groups);
     const known = { ...plan, groups };

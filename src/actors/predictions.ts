@@ -1,7 +1,7 @@
 import { attach, hold, ops, scope, type Tensor } from "../compute/tensor/index.ts";
 import { TroupeError } from "../errors/index.ts";
 import type { Rows } from "../library/data/index.ts";
-import type { EvaluationName, RowRefs } from "./protocols/index.ts";
+import type { EvaluatedSamples, EvaluationName, PredictedRows } from "./protocols/index.ts";
 
 /** The rows of consecutive samples, each tensor held. */
 interface PredictedPart {
@@ -14,7 +14,7 @@ export class Predictions {
   readonly #parts = new Map<string, PredictedPart[]>();
 
   /** Takes rows from any device into host memory, where they can be joined. */
-  add(evaluation: EvaluationName & { readonly position: number; readonly rows: RowRefs }): void {
+  add(evaluation: PredictedRows): void {
     const rows = Object.fromEntries(
       Object.entries(evaluation.rows).map(([name, ref]) => [
         name,
@@ -29,16 +29,26 @@ export class Predictions {
    * Returns all rows of an evaluation in the order of its samples, the caller's to dispose, and forgets it.
    * @throws {TroupeError} `PREDICTIONS` if batches differ in names, types or shapes, or rows are missing
    */
-  take(evaluation: EvaluationName & { readonly numSamples: number }): Rows {
+  take(evaluation: EvaluatedSamples): Rows {
     const parts = this.#parts.get(keyOf(evaluation)) ?? [];
     this.#parts.delete(keyOf(evaluation));
     parts.sort((a, b) => a.position - b.position);
     try {
       return joined(parts, evaluation.numSamples);
     } finally {
-      for (const { rows } of parts) for (const tensor of Object.values(rows)) tensor.dispose();
+      disposeParts(parts);
     }
   }
+
+  /** Drops all rows. */
+  drop(): void {
+    for (const parts of this.#parts.values()) disposeParts(parts);
+    this.#parts.clear();
+  }
+}
+
+function disposeParts(parts: readonly PredictedPart[]): void {
+  for (const { rows } of parts) for (const tensor of Object.values(rows)) tensor.dispose();
 }
 
 const keyOf = ({ step, split }: EvaluationName) => `${step} ${split}`;

@@ -54,7 +54,7 @@ runtime.events$.subscribe((event) => {
     if (event.step === starved?.[0]) limitDescriptors(3);
     if (event.step === starved?.[1]) limitDescriptors(1_024);
   }
-  if (event.kind === "actor.restarted" && event.actor === "feeder") numRestarts += 1;
+  if (event.kind === "actor.restarted" && event.actor === "rank-0") numRestarts += 1;
   if (event.kind === "checkpoint.started") started.push(event.step);
   if (event.kind === "checkpoint.saved") saved.push(event.step);
   if (event.kind === "checkpoint.failed") failed.push({ step: event.step, code: event.error.code });

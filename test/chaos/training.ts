@@ -185,7 +185,7 @@ class Account {
   }
 
   take(event: TroupeEvent): void {
-    if (event.kind === "actor.restarted" && event.actor === "feeder") this.#numRestarts += 1;
+    if (event.kind === "actor.restarted" && event.actor === "rank-0") this.#numRestarts += 1;
     if (event.kind === "actor.failed") this.#disturbedAtMs ??= event.timeMs;
     if (event.kind === "step.finished") this.#tookStep(event.step, event.lossNats, event.timeMs);
     if (event.kind === "checkpoint.started") this.#openSaves.add(event.step);

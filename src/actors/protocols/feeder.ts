@@ -1,6 +1,7 @@
 import type { TensorRef } from "../../compute/tensor/index.ts";
 import type { JobConfig, LossWeights, StepSamples } from "../../job/index.ts";
 import type * as data from "../../library/data/index.ts";
+import type { ActorRef } from "../../runtime/index.ts";
 import type { ModuleTexts } from "../../runtime/module-texts.ts";
 
 /** A batch and what its losses count for. */
@@ -22,6 +23,11 @@ export interface BatchRequest extends data.SampleRange {
 
 /** A request for a batch, and the reader that makes it. */
 export type BatchOrder = BatchRequest & data.BatchReader;
+
+/** The generation of ranks that a message is for; those for earlier ones are refused. */
+export interface OfGeneration {
+  readonly generation: number;
+}
 
 /** Answer to {@link FeederProtocol.open}. Plain data. */
 export interface OpenedData {
@@ -62,9 +68,30 @@ export type RowRefs = Readonly<Record<string, TensorRef>>;
 /** The batch of a live model's call: its samples, or a range of the dataset's. */
 export type CallBatch = { readonly tensors: data.BatchRefs } | { readonly range: data.SampleRange };
 
+/** Samples of an evaluation whose predictions are there. */
+export interface EvaluatedSamples extends EvaluationName {
+  readonly numSamples: number;
+}
+
+/** Predictions for an evaluation's samples from `position` on. */
+export interface PredictedRows extends EvaluationName {
+  readonly position: number;
+  readonly rows: RowRefs;
+}
+
+/** The batch of a live model's call, put where ranks get it. */
+export interface PutBatch {
+  readonly call: number;
+  readonly batch: CallBatch;
+  /** Whether the job weighs it and the dataset counts its tokens. */
+  readonly isCounted: boolean;
+  /** Made ahead, before ranks ask. */
+  readonly requests: readonly BatchRequest[];
+}
+
 /**
- * Opens a job's data and serves batches by position. It keeps no position of its own, so that it can be restarted. It
- * also collects the model's predictions in an evaluation for the dataset to score; a restart loses them.
+ * Opens a job's data and serves batches by position. It keeps no position of its own, so that it goes on through generations of
+ * ranks, and can be restarted. It also collects a generation's predictions in an evaluation for the dataset to score.
  */
 export type FeederProtocol = {
   /** `data`: left out where {@link FeederInit.data} has it. */
@@ -75,31 +102,18 @@ export type FeederProtocol = {
   modules: { in: Record<string, never>; out: ModuleTexts };
   /** Answered once the samples' fingerprint is known; `files`: all files read by then. */
   fingerprint: { in: Record<string, never>; out: KnownData };
-  next: { in: BatchOrder; out: DealtBatch };
-  /**
-   * The batch of a live model's call, which `next` then serves as a split named `splitOf`. Requests for it wait for it.
-   * `isCounted`: whether the job weighs it and the dataset counts its tokens.
-   */
-  put: {
-    in: {
-      readonly call: number;
-      readonly batch: CallBatch;
-      readonly isCounted: boolean;
-      /** Made ahead, before ranks ask. */
-      readonly requests: readonly BatchRequest[];
-    };
-  };
+  /** A new generation has begun. Waits of its batches end with the first of its ranks that ends. */
+  begin: { in: OfGeneration & { readonly ranks: readonly ActorRef<unknown>[] } };
+  next: { in: BatchOrder & OfGeneration; out: DealtBatch };
+  /** The batch of a live model's call, which `next` then serves as a split named `splitOf`. Requests for it wait for it. */
+  put: { in: PutBatch & OfGeneration };
   /** The call is answered: drops its batch. */
-  drop: { in: { readonly call: number } };
-  /** The rows that a call's program has predicted for `numSamples` samples, joined; dropped here. */
-  rows: { in: EvaluationName & { readonly numSamples: number }; out: { readonly rows: RowRefs } };
-  /** Predictions for an evaluation's samples from `position` on. */
-  predicted: {
-    in: EvaluationName & { readonly position: number; readonly rows: RowRefs };
-    out: Record<string, never>;
-  };
-  /** Scores an evaluation's rows for all `numSamples` samples, and then drops them. */
-  score: { in: EvaluationName & { readonly numSamples: number }; out: data.Scores };
+  drop: { in: { readonly call: number } & OfGeneration };
+  /** The rows that a call's program has predicted, joined; dropped here. */
+  rows: { in: EvaluatedSamples & OfGeneration; out: { readonly rows: RowRefs } };
+  predicted: { in: PredictedRows & OfGeneration; out: Record<string, never> };
+  /** Scores an evaluation's rows, and then drops them. */
+  score: { in: EvaluatedSamples & OfGeneration; out: data.Scores };
 };
 
 /** Arguments of a new feeder. */

@@ -56,6 +56,7 @@ interface Built {
 export class BuiltBatches {
   readonly #dataset: Pick<Dataset, "batch">;
   readonly #built = new Map<string, Built>();
+  #ended: Error | undefined;
 
   constructor(dataset: Pick<Dataset, "batch">) {
     this.#dataset = dataset;
@@ -81,7 +82,15 @@ export class BuiltBatches {
     return refs;
   }
 
+  /** Drops all batches; requests from here on get `reason`. */
+  end(reason: Error): void {
+    this.#ended = reason;
+    for (const { batch } of this.#built.values()) batch.then(disposeBatch, () => {}); // thrown for those that asked
+    this.#built.clear();
+  }
+
   #at(request: SampleRange): Built {
+    if (this.#ended !== undefined) throw this.#ended;
     const key = keyOf(request);
     const known = this.#built.get(key);
     if (known !== undefined) return known;

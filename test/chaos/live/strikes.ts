@@ -55,8 +55,8 @@ export class Strikes {
     this.#order = order;
     this.#chance = new Chance(order.seed);
     this.replacements = new Replacements(runtime);
-    runtime.on("actor.restarted", ({ role }) => {
-      if (role === "feeder") this.numRestarts += 1;
+    runtime.on("actor.restarted", ({ role, index }) => {
+      if (role === "rank" && index === 0) this.numRestarts += 1;
     });
   }
 

@@ -33,7 +33,7 @@ describe("a rank that dies", () => {
       const restarted = told.events.flatMap((event) =>
         event.kind === "actor.restarted" ? [event.actor] : [],
       );
-      expect(restarted.toSorted()).toEqual(["feeder", "rank-0", "rank-1", "shard-0", "shard-1"]);
+      expect(restarted.toSorted()).toEqual(["rank-0", "rank-1", "shard-0", "shard-1"]);
       expect(liveRefs()).toBe(0);
     },
   );

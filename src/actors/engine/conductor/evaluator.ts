@@ -1,6 +1,6 @@
 import type { TroupeEventBody } from "../../../job/events/index.ts";
 import type { Scores } from "../../../library/data/index.ts";
-import type { BatchRequest, RankGroup, RunSchedule } from "../../protocols/index.ts";
+import type { BatchRequest, RankGroup, RankPlan, RunSchedule } from "../../protocols/index.ts";
 import type { Broadcast } from "../relay/index.ts";
 import type { BestStates } from "./best-states.ts";
 import { type EvaluatedLoss, Evaluation, evaluationOrders } from "./evaluation.ts";
@@ -11,6 +11,7 @@ import type { StepReport } from "./step-report.ts";
 export interface EvaluatorOptions {
   readonly schedule: RunSchedule;
   readonly group: RankGroup;
+  readonly plan: RankPlan;
   readonly all: Broadcast;
   readonly pipeline: Pipeline;
   /** Its clock does not count evaluations. */
@@ -76,10 +77,11 @@ export class Evaluator {
 
   /** The dataset's scores of the ranks' predictions of a split; undefined if the job predicts nothing. */
   async #scores(step: number, split: string, batches: readonly BatchRequest[]): Promise<Scores | undefined> {
-    const { schedule, group, deadlineMs } = this.#options;
+    const { schedule, group, plan, deadlineMs } = this.#options;
     if (!schedule.predicts) return undefined;
+    const { generation } = plan;
     const numSamples = batches.reduce((total, request) => total + request.numSamples, 0);
-    return group.feeder.ask("score", { step, split, numSamples }, { deadlineMs });
+    return group.feeder.ask("score", { generation, step, split, numSamples }, { deadlineMs });
   }
 
   #report(step: number, split: string, evaluated: EvaluatedLoss, metrics: Scores | undefined): void {

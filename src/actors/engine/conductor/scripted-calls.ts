@@ -24,6 +24,7 @@ import {
   type RankPlan,
   type RankProtocol,
   type RankStepped,
+  type RowRefs,
   type StateEntry,
   type StepOrder,
   sentTo,
@@ -145,18 +146,22 @@ export class ScriptedCalls {
     calls.refuse(call, error);
     this.#reader.rewind(call);
     this.#orders.rewind(call.step, open.requests);
-    group.feeder.tell("drop", { call: call.number });
+    this.#drop(call.number);
     for (const rank of group.ranks) rank.tell("goOn", {});
     return true;
   }
 
   /** Has the feeder drop the batches of calls that are made. Done before the next one is put: then that wakes it once. */
   dropMade(): void {
-    const { feeder } = this.#orders.group;
     for (const call of this.#made.splice(0)) {
       this.#put.delete(call);
-      feeder.tell("drop", { call });
+      this.#drop(call);
     }
+  }
+
+  #drop(call: number): void {
+    const { group, plan } = this.#orders;
+    group.feeder.tell("drop", { generation: plan.generation, call });
   }
 
   /** Grants a call; calls that read the state alone are complete when it returns. */
@@ -264,15 +269,13 @@ export class ScriptedCalls {
   }
 
   async #call(call: CallOf<"call">): Promise<void> {
-    const { group, pipeline, step, deadlineMs } = this.#orders;
-    const { numSamples } = call.in;
-    const split = splitOf(call.number);
+    const { pipeline, step } = this.#orders;
     const order = { ...this.#orderOf(call), step };
     const read = async () => {
       const made = await this.#ask(call, "call", order);
       if (made === undefined) return undefined;
       if ("error" in made) this.#forgetRows(call, step);
-      return "error" in made ? made : group.feeder.ask("rows", { step, split, numSamples }, { deadlineMs });
+      return "error" in made ? made : this.#rows(call, step, call.in.numSamples);
     };
     await pipeline.add(ofCall(call, read()), (reply) => {
       if (reply === undefined) return;
@@ -283,13 +286,18 @@ export class ScriptedCalls {
   }
 
   /** Has the feeder drop the rows of replicas that have sent theirs. */
-  #forgetRows({ number }: LiveCall, step: number): void {
-    const { group, deadlineMs } = this.#orders;
-    const rows = { step, split: splitOf(number), numSamples: 0 };
-    group.feeder.ask("rows", rows, { deadlineMs }).then(
+  #forgetRows(call: LiveCall, step: number): void {
+    this.#rows(call, step, 0).then(
       ({ rows }) => disposeBatch(attachBatch(rows, "cpu")),
       () => {}, // they do not make up a batch
     );
+  }
+
+  /** Takes the rows that a call's program has predicted from the feeder. */
+  #rows({ number }: LiveCall, step: number, numSamples: number): Promise<{ readonly rows: RowRefs }> {
+    const { group, plan, deadlineMs } = this.#orders;
+    const rows = { generation: plan.generation, step, split: splitOf(number), numSamples };
+    return group.feeder.ask("rows", rows, { deadlineMs });
   }
 
   async #generate(call: CallOf<"generate">): Promise<void> {
@@ -449,6 +457,7 @@ export class ScriptedCalls {
     if (this.#put.add(call.number).size === size) return { program, args, requests };
     this.dropMade();
     feeder.tell("put", {
+      generation: plan.generation,
       call: call.number,
       batch:
         "range" in batch

@@ -12,7 +12,7 @@ import {
   type TensorBatch,
 } from "../../../library/data/index.ts";
 import { type ActorContext, type ActorRef, AskTimeout, type Pending } from "../../../runtime/index.ts";
-import type { BatchRequest, DealtBatch, FeederProtocol } from "../../protocols/index.ts";
+import type { BatchRequest, DealtBatch, FeederProtocol, OfGeneration } from "../../protocols/index.ts";
 
 /** Dealing of a run's samples. */
 export interface BatchDealing {
@@ -35,6 +35,13 @@ export interface WeighedBatch {
   readonly numCounted: number | undefined;
 }
 
+/** The reader of a {@link BatchSource}'s batches: `owner` is named by `recipientName`. */
+interface BatchSourceOptions extends BatchReader, OfGeneration {
+  readonly deadlineMs: number;
+  /** Destination of the tensors. */
+  readonly device: Device;
+}
+
 /** Number of batches requested ahead. */
 const BATCHES_AHEAD = 2;
 
@@ -43,7 +50,7 @@ export class BatchSource {
   readonly #context: Pick<ActorContext<unknown>, "request" | "wait">;
   readonly #feeder: ActorRef<FeederProtocol>;
   readonly #dealing: BatchDealing;
-  readonly #options: BatchReader & { readonly deadlineMs: number; readonly device: Device };
+  readonly #options: BatchSourceOptions;
   /** Batches requested ahead, oldest first. */
   readonly #ahead: { readonly turn: Turn; readonly batch: AskedBatch }[] = [];
   /** Named by {@link expect} and not fetched yet, in order. */
@@ -53,12 +60,11 @@ export class BatchSource {
   /** Time the computation stood still for data since this was last set to 0, in milliseconds. */
   waitedMs = 0;
 
-  /** @param options - `owner`: of the tensors, as named by `recipientName`; `device`: their destination */
   constructor(
     context: Pick<ActorContext<unknown>, "request" | "wait">,
     feeder: ActorRef<FeederProtocol>,
     dealing: BatchDealing,
-    options: BatchReader & { readonly deadlineMs: number; readonly device: Device },
+    options: BatchSourceOptions,
   ) {
     this.#context = context;
     this.#feeder = feeder;
@@ -123,8 +129,8 @@ export class BatchSource {
   }
 
   #ask(request: BatchRequest): AskedBatch {
-    const { owner, numReaders, deadlineMs } = this.#options;
-    const order = { ...request, owner, numReaders };
+    const { owner, numReaders, generation, deadlineMs } = this.#options;
+    const order = { ...request, owner, numReaders, generation };
     const dealt = this.#context.request(this.#feeder, "next", order, { deadlineMs });
     return { dealt, request };
   }

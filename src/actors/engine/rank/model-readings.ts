@@ -122,8 +122,9 @@ export class ModelReadings {
       const copy = hold(() => tensor.detach().clone());
       return [name, moveRef(copy, sentTo(feeder))];
     });
-    const part = { step: model.randomness.step, split, position, rows: Object.fromEntries(refs) };
-    const { deadlineMs } = plan.execution;
+    const { generation, execution } = plan;
+    const { deadlineMs } = execution;
+    const part = { generation, step: model.randomness.step, split, position, rows: Object.fromEntries(refs) };
     this.#underWay.push(context.request(feeder, "predicted", part, { deadlineMs }));
   }
 

@@ -58,7 +58,8 @@ export class ModelRunner {
     this.context = context;
     this.feeder = feeder;
     this.place = mesh.placeOf(rank);
-    const reader = { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp };
+    const { generation } = plan;
+    const reader = { owner: this.#name, numReaders: mesh.shape.tp * mesh.shape.pp, generation };
     const device = devices[rank] as Device;
     const dealing = { ...plan.training, replica: this.place.dp };
     setInvariant(plan.precision.invariant);

@@ -43,7 +43,7 @@ const SPARE_BYTES = 2 ** 30;
 /**
  * The rank group under supervision: a feeder, and a shard and a rank for each rank of the world, each in a thread;
  * optionally each pair in a process of its own. When one ends, all are restarted (one_for_all), since the state of a
- * step is spread over them; after too many restarts the group is given up.
+ * step is spread over them; but the feeder, which has none, ends with nobody. After too many restarts the group is given up.
  */
 export class SupervisedRanks {
   readonly #system: ActorSystem;
@@ -242,7 +242,9 @@ function membersOf(
       name: `${prefix}feeder`,
       role: "feeder",
       module: actorModules.feeder,
-      ...loading(jobUrl),
+      // It dies seldom, so that no standby waits for it.
+      outlives: true,
+      modules,
       init: feeder,
     },
     offload.optimizer === undefined ? [] : ofRanks("offload", actorModules.offload, () => () => undefined),

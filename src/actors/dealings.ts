@@ -1,0 +1,38 @@
+import { TroupeError } from "../errors/index.ts";
+import { Dealing, type DealtData } from "./dealing.ts";
+
+/** The dealings to one generation of ranks after the other: one ends the one before it. */
+export class Dealings {
+  readonly #open: () => Promise<DealtData>;
+  #generation = -1;
+  #latest: Promise<Dealing> | undefined;
+
+  /** @param open - opens the data for a generation, or returns it open */
+  constructor(open: () => Promise<DealtData>) {
+    this.#open = open;
+  }
+
+  /** Returns the dealing to a generation, which begins with this. An earlier generation than the latest gets one that has ended. */
+  of(generation: number): Promise<Dealing> {
+    if (generation === this.#generation && this.#latest !== undefined) return this.#latest;
+    const dealing = this.#open().then((data) => new Dealing(data));
+    if (generation < this.#generation) return ended(dealing, generation);
+    if (this.#latest !== undefined) ended(this.#latest, this.#generation).catch(() => {}); // thrown for those that asked
+    this.#generation = generation;
+    this.#latest = dealing;
+    return dealing;
+  }
+}
+
+async function ended(dealing: Promise<Dealing>, generation: number): Promise<Dealing> {
+  const past = await dealing;
+  past.end(
+    new TroupeError("ACTOR_DOWN", {
+      where: "data",
+      expected: `generation ${generation} of the rank group to go on`,
+      got: "a new one",
+      hint: "the run continues from its last good state",
+    }),
+  );
+  return past;
+}
