@@ -308,6 +308,7 @@ export class Run {
       calls: live?.calls,
       resume: settings.training.resume,
       checkpointer,
+      holder: served && (() => this.#system.find(this.#prefix + CHECKPOINTER, { deadlineMs })),
       isSpread: lead !== undefined,
       inspections: this.inspections,
       control: this.control,

@@ -1,4 +1,5 @@
-import { afterAll, describe, expect, it } from "vitest";
+import type { Worker } from "node:worker_threads";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { liveRefs } from "../../../src/compute/tensor/index.ts";
 import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { Chance } from "../../chaos/chance.ts";
@@ -115,6 +116,30 @@ describe("a frozen copy", () => {
       dies(/^frozen-1-checkpointer$/);
       dies(/^frozen-1-rank-\d$/);
       expect(await heard(frozen)).toEqual(later);
+    });
+  });
+
+  it("has them however long after its ranks its checkpointer comes back", async () => {
+    using threads = new ActorThreads();
+    const dies = (who: RegExp) => expect(threads.endOne(new Chance(1), who)).toBeDefined();
+    await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
+      train(policy, 0);
+      const frozen = await policy.frozenCopy();
+      train(policy, 1);
+      await heard(frozen);
+      expect(await frozen.follow()).toEqual({ step: 2 });
+      const later = await heard(policy);
+      // Each start that fails makes the next one wait longer.
+      let numThreads = 0;
+      const strike = (worker: Worker) => {
+        if (worker.threadName === "frozen-1-checkpointer" && numThreads++ < 3) void worker.terminate();
+      };
+      process.on("worker", strike);
+      onTestFinished(() => void process.off("worker", strike));
+      dies(/^frozen-1-checkpointer$/);
+      dies(/^frozen-1-rank-\d$/);
+      expect(await heard(frozen)).toEqual(later);
+      expect(numThreads).toBe(4);
     });
   });
 

@@ -14,6 +14,11 @@ export interface LastGoodOptions {
   /** The id of the run; undefined where it has no folder. */
   readonly runId: string | undefined;
   readonly checkpointer: ActorRef<CheckpointerProtocol> | undefined;
+  /**
+   * Resolves once the checkpointer of a frozen copy is there, with its weights from its start; rejects if it does not come back. Left out
+   * where the state can be read from elsewhere.
+   */
+  readonly holder?: (() => Promise<unknown>) | undefined;
   readonly deadlineMs: number;
   readonly emit: (event: TroupeEventBody) => void;
 }
@@ -75,7 +80,9 @@ export class LastGood {
   /** Notes that a state could not be read: an older one is used from here on. @throws the read error if none is left */
   async reject(initial: InitialState, error: TroupeError): Promise<void> {
     if (initial.kind === "memory") {
-      this.#memoryIsLost = true;
+      const { holder } = this.#options;
+      this.#memoryIsLost = holder === undefined;
+      await holder?.().catch(() => Promise.reject(error));
       return;
     }
     if (initial.kind !== "checkpoint") throw error;

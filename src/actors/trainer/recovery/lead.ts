@@ -15,7 +15,7 @@ import { Conductor, type ConductorOptions } from "../../index.ts";
 import type { InitialState, RankGroup, RunResult } from "../../protocols/index.ts";
 import type { RunPlan } from "../plan/plan-run.ts";
 import type { Start } from "../resume/start.ts";
-import { LastGood } from "./last-good.ts";
+import { LastGood, type LastGoodOptions } from "./last-good.ts";
 import { isOfCode, Recovery, type RestartPoint } from "./recovery.ts";
 import { ReportedSaves } from "./reported-saves.ts";
 import type { SupervisedRanks } from "./supervised-ranks.ts";
@@ -23,17 +23,18 @@ import type { SupervisedRanks } from "./supervised-ranks.ts";
 /** Options of {@link leadThroughRestarts}, besides the ranks. */
 export interface LeadOptions
   extends Pick<
-    ConductorOptions,
-    | "checkpointer"
-    | "inspections"
-    | "control"
-    | "emit"
-    | "load"
-    | "hold"
-    | "onPrepared"
-    | "residentBytes"
-    | "begin"
-  > {
+      ConductorOptions,
+      | "checkpointer"
+      | "inspections"
+      | "control"
+      | "emit"
+      | "load"
+      | "hold"
+      | "onPrepared"
+      | "residentBytes"
+      | "begin"
+    >,
+    Pick<LastGoodOptions, "holder"> {
   readonly plan: RunPlan;
   readonly start: Start;
   /** Fields of a manifest about the run, as far as they are known. */
