@@ -25,6 +25,7 @@ import {
 import type { LedLaunch } from "./led-launch.ts";
 import type { OpenedRun } from "./live/live-model.ts";
 import { planRun, type RunPlan } from "./plan/plan-run.ts";
+import type { RunData } from "./plan/run-data.ts";
 import { leadThroughRestarts } from "./recovery/lead.ts";
 import { ServedWeights } from "./recovery/served-weights.ts";
 import { CHECKPOINTER, superviseCheckpointer } from "./recovery/supervised-checkpointer.ts";
@@ -61,6 +62,8 @@ export interface LiveStart {
   readonly calls: CallLog;
   /** The weights that it serves and never trains, if it is a frozen copy, or the checkpoint that has them; the caller's. */
   readonly frozen?: ServedWeights | SavedState | undefined;
+  /** The data of the model that it is a copy of, open. */
+  readonly opened?: RunData;
   /** Called when the model is there, and again after each restart. */
   readonly onOpen: (run: OpenedRun) => void;
 }
@@ -206,12 +209,18 @@ export class Run {
     live: LiveStart | undefined,
   ): Promise<RunResult> {
     const { settings, emit, lead } = this.#options;
-    const settled = await settleJob(this.#system, this.#prefix, jobUrl, overrides, settings, emit);
+    const place = { system: this.#system, prefix: this.#prefix, emit, opened: live?.opened };
+    const settled = await settleJob(place, jobUrl, overrides, settings);
     const { batch, start } = settled;
     await using rendezvous = await Rendezvous.open(settings.layout, lead?.rendezvous);
     this.#rendezvous = rendezvous;
     this.#numSteps = batch.steps;
-    const plan = planRun({ ...settled, jobUrl }, settings, rendezvous.groups, live !== undefined);
+    const plan = planRun(
+      { ...settled, data: settled.data.opened, jobUrl },
+      settings,
+      rendezvous.groups,
+      live !== undefined,
+    );
     if (lead !== undefined) await Promise.race([this.#halted.promise, lead.joined()]);
     const folder = await takeFolder(settings, nameOfJob(jobUrl), start);
     this.#folder = folder;
@@ -240,7 +249,7 @@ export class Run {
 
   async #startRanks(
     jobUrl: string,
-    { config, start, begun, modules, recipe }: SettledJob,
+    { config, start, data, modules, recipe }: SettledJob,
   ): Promise<SupervisedRanks> {
     const { lead, settings } = this.#options;
     const { execution, layout, supervision, offload, checkpoint } = settings;
@@ -256,7 +265,7 @@ export class Run {
         warmStandby: supervision.warmStandby,
         modules,
       },
-      () => ({ jobUrl, data: { config, seed: start.seed }, begun: begun() }),
+      () => ({ jobUrl, data: { config, seed: start.seed }, begun: data.begun() }),
       supervision.maxRestarts,
     );
     this.#ranks = ranks;
@@ -269,7 +278,7 @@ export class Run {
   #lead(
     ranks: SupervisedRanks,
     plan: RunPlan,
-    { start, recipe, model, job, config, batch }: SettledJob,
+    { start, recipe, model, job, config, data, batch }: SettledJob,
     live: LiveStart | undefined,
     served: ServedWeights | undefined,
   ): Promise<RunResult> {
@@ -302,6 +311,7 @@ export class Run {
           isCopied: plan.schedule.saving.inMemoryEverySteps !== undefined,
           emit,
           config,
+          data,
           seed: start.seed,
         });
       },

@@ -313,7 +313,7 @@ export class Runtime implements AsyncDisposable {
   async #serveCopy(
     options: OpenOptions,
     jobUrl: string,
-    { config, seed }: OpenedRun,
+    { config, data, seed }: OpenedRun,
     calls: CallLog,
     state: Promise<FrozenState>,
   ): Promise<RunResult> {
@@ -324,7 +324,7 @@ export class Runtime implements AsyncDisposable {
     using served = "tensors" in given ? new ServedWeights(given) : undefined;
     const resume = "path" in given ? given.path : undefined;
     const settings = this.#settingsOfCopy({ ...options, name, resume }, { seed });
-    const live = { calls, frozen: "path" in given ? given : served, onOpen: () => {} };
+    const live = { calls, frozen: "path" in given ? given : served, opened: data, onOpen: () => {} };
     return await this.#begin(name, settings, { jobUrl, overrides: config, live });
   }
 

@@ -4,9 +4,9 @@ import { type Job, type JobConfig, loadJob, nameOfJob } from "../../job/index.ts
 import type { RuntimeSettings } from "../../job/options/index.ts";
 import type { ActorSystem } from "../../runtime/index.ts";
 import { keptModules, type ModuleTexts } from "../../runtime/module-texts.ts";
-import type { BegunData, OpenedData } from "../protocols/index.ts";
 import { configure } from "./plan/configure.ts";
 import { type BatchPlan, dryRun, planBatch } from "./plan/plan-run.ts";
+import type { RunData } from "./plan/run-data.ts";
 import { trainingOf } from "./plan/training-plan.ts";
 import { settingsIn } from "./resume/changes.ts";
 import { checkResumed } from "./resume/check-resumed.ts";
@@ -21,9 +21,7 @@ import { reportingWait } from "./stalls/reported-waits.ts";
 export interface SettledJob {
   readonly job: Job;
   readonly config: JobConfig;
-  readonly data: OpenedData;
-  /** Gives the facts known so far of the data that the run began with. */
-  readonly begun: () => BegunData;
+  readonly data: RunData;
   /** The user's modules as the run began with them. */
   readonly modules: ModuleTexts;
   readonly batch: BatchPlan;
@@ -34,25 +32,35 @@ export interface SettledJob {
   readonly changes: readonly RunChange[];
 }
 
+/** Where a job is loaded. */
+export interface SettlingPlace {
+  /** Starts the actor that loads the job and its data. */
+  readonly system: ActorSystem;
+  /** Begins the names of its actors. */
+  readonly prefix: string;
+  readonly emit: (event: TroupeEventBody) => void;
+  /** The data, if the model that this one is a copy of has loaded the job and opened it. */
+  readonly opened: RunData | undefined;
+}
+
 /**
  * Decides what is trained and from which state, and checks that it can be: everything that may refuse the run before anything
  * is written.
- * @param system - starts the actor that loads the job and its data
- * @param prefix - begins the names of its actors
  * @param overrides - values for the job's settings, instead of its defaults
  * @throws {TroupeError} the first reason why the job cannot be trained with these settings
  */
 export async function settleJob(
-  system: ActorSystem,
-  prefix: string,
+  { system, prefix, emit, opened }: SettlingPlace,
   jobUrl: string,
   overrides: Readonly<Record<string, unknown>>,
   settings: RuntimeSettings,
-  emit: (event: TroupeEventBody) => void,
 ): Promise<SettledJob> {
   const { training, execution, precision } = settings;
   const { deadlineMs } = execution;
-  const loader = await JobLoader.start({ system, prefix, jobUrl, name: nameOfJob(jobUrl), deadlineMs });
+  const loader =
+    opened === undefined
+      ? await JobLoader.start({ system, prefix, jobUrl, name: nameOfJob(jobUrl), deadlineMs })
+      : { open: async () => opened };
   const job = await loadJob(jobUrl);
   const before =
     training.resume === undefined
@@ -61,27 +69,28 @@ export async function settleJob(
   const resumed = before?.resumed;
   const config = configure(job, overrides, resumed && settingsIn(resumed.state));
   const seed = before?.seed ?? training.seed;
-  const { opened: data, fingerprint, begun, modules: loaded } = await loader.open({ config, seed });
-  const batch = planBatch(job, await trainingOf(job, config, data.facts), data, settings, resumed);
-  const declared = dryRun(job, config, data, settings, batch);
+  const data = await loader.open({ config, seed });
+  const { facts } = data.opened;
+  const batch = planBatch(job, await trainingOf(job, config, facts), data.opened, settings, resumed);
+  const declared = dryRun(job, config, data.opened, settings, batch);
   const { model } = declared;
   const kept = keptModules();
   // If the program has run the job before, it may keep an older text of it.
   const { module, modules } = await identityOf(jobUrl, nameOfJob(jobUrl), {
-    sources: { ...kept.sources, ...loaded.sources },
-    resolved: { ...kept.resolved, ...loaded.resolved },
+    sources: { ...kept.sources, ...data.modules.sources },
+    resolved: { ...kept.resolved, ...data.modules.resolved },
   });
   const recipe = new KnownRecipe(
     recipeOf({ ...batch, ...declared, module, precision: precision.name }),
-    fingerprint,
+    data.fingerprint,
   );
   // A new run's first steps do not wait for the data's fingerprint; a resumed run must know it first.
   if (resumed !== undefined)
     await reportingWait(recipe.known, (waitedMs) =>
       emit({ kind: "run.delayed", what: "the fingerprint of its data", waitedMs }),
     );
-  const now = { config, recipe: recipe.now, model, steps: batch.steps, facts: data.facts };
+  const now = { config, recipe: recipe.now, model, steps: batch.steps, facts };
   const changes = resumed === undefined ? [] : checkResumed(resumed, { ...now, allowed: training.change });
   const start = await startOf(batch.training, model, seed, before);
-  return { job, config, data, begun, modules, batch, model, recipe, start, changes };
+  return { job, config, data, modules, batch, model, recipe, start, changes };
 }

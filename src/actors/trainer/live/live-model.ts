@@ -20,6 +20,7 @@ import type {
   SteppedModel,
 } from "../../engine/conductor/index.ts";
 import type { HeldWeights } from "../../protocols/index.ts";
+import type { RunData } from "../plan/run-data.ts";
 import { type CopyLayout, FrozenModel, type OwnModel, type PresentWeights } from "./frozen-model.ts";
 import type {
   ArgsOf,
@@ -55,6 +56,7 @@ export interface OpenedRun {
   readonly job: Job;
   /** The job's settings, complete. */
   readonly config: JobConfig;
+  readonly data: RunData;
   readonly seed: number;
   /** Replicas of the model. */
   readonly numReplicas: number;

@@ -1,10 +1,10 @@
 import { basename } from "node:path";
 import { TroupeError } from "../../../errors/index.ts";
-import type { Fingerprint } from "../../../library/data/index.ts";
 import type { ActorRef, ActorSystem } from "../../../runtime/index.ts";
 import { keepModules, type ModuleTexts } from "../../../runtime/module-texts.ts";
 import { actorModules } from "../../index.ts";
-import type { BegunData, DataOrder, FeederInit, FeederProtocol, OpenedData } from "../../protocols/index.ts";
+import type { BegunData, DataOrder, FeederInit, FeederProtocol } from "../../protocols/index.ts";
+import type { RunData } from "../plan/run-data.ts";
 
 /** The actor that loads a job and opens its data first, named so that the run's feeder is no second generation of it. */
 export const JOB_LOADER = "job-loader";
@@ -14,17 +14,6 @@ const LONGEST_LOAD_MS = 60_000;
 
 /** A file system may take hours to read a dataset's files. */
 const FINGERPRINT_DEADLINE_MS = 86_400_000;
-
-/** Data that was opened, and its fingerprint. */
-export interface RunData {
-  readonly opened: OpenedData;
-  /** May take longer than the first steps; rejects where the dataset's fingerprint fails. */
-  readonly fingerprint: Promise<Fingerprint>;
-  /** Returns what is known so far of the data as it was opened. */
-  begun(): BegunData;
-  /** The user's modules as they were loaded. */
-  readonly modules: ModuleTexts;
-}
 
 /** The job to load, and how. */
 export interface JobLoaderOptions {
