@@ -70,6 +70,10 @@ describe("a frozen copy", () => {
         }
       });
       expect(lossesIn(events.filter(({ model }) => model === undefined))).toEqual(alone);
+      const started = events.flatMap((event) => (event.kind === "actor.started" ? [event.actor] : []));
+      // It takes what its model knows of job and data.
+      expect(started).toContain("frozen-2-feeder");
+      expect(started.filter((actor) => actor.endsWith("job-loader"))).toEqual(["job-loader"]);
       expect(liveRefs()).toBe(0);
     },
   );
