@@ -14,13 +14,13 @@ struct AwaitedWorks::Way {
   std::mutex mutex;
   napi_threadsafe_function back = nullptr;
 
-  void call(std::unique_ptr<Told> told) {
+  void call(std::unique_ptr<Waiter> waiter) {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (back != nullptr && napi_call_threadsafe_function(back, told.get(), napi_tsfn_nonblocking) == napi_ok) told.release();
+    if (back != nullptr && napi_call_threadsafe_function(back, waiter.get(), napi_tsfn_nonblocking) == napi_ok) waiter.release();
   }
 };
 
-struct AwaitedWorks::Told {
+struct AwaitedWorks::Waiter {
   Napi::Promise::Deferred promise;
   double work;
 
@@ -57,26 +57,26 @@ AwaitedWorks::AwaitedWorks(Napi::Env env) : way_(std::make_shared<Way>()) {
 }
 
 Napi::Promise AwaitedWorks::await(Napi::Env env, double work) {
-  auto told = std::make_unique<Told>(Told{Napi::Promise::Deferred::New(env), work});
-  const Napi::Promise promise = told->promise.Promise();
+  auto waiter = std::make_unique<Waiter>(Waiter{Napi::Promise::Deferred::New(env), work});
+  const Napi::Promise promise = waiter->promise.Promise();
   const auto& works = Environment::of(env).works;
   const auto found = works.find(work);
   if (found == works.end()) {
-    told->settle(env);
+    waiter->settle(env);
     return promise;
   }
   if (count_++ == 0) napi_ref_threadsafe_function(env, way_->back);
-  found->second->when_done([way = way_, told = std::make_shared<std::unique_ptr<Told>>(std::move(told))] { way->call(std::move(*told)); });
+  found->second->when_done([way = way_, waiter = std::make_shared<std::unique_ptr<Waiter>>(std::move(waiter))] { way->call(std::move(*waiter)); });
   return promise;
 }
 
 void AwaitedWorks::come_back(napi_env env, napi_value, void* context, void* data) {
-  const std::unique_ptr<Told> told(static_cast<Told*>(data));
+  const std::unique_ptr<Waiter> waiter(static_cast<Waiter*>(data));
   if (!env) return;
   auto& awaited = *static_cast<AwaitedWorks*>(context);
   // Only what is under way keeps a program alive.
   if (--awaited.count_ == 0) napi_unref_threadsafe_function(env, awaited.way_->back);
-  told->settle(env);
+  waiter->settle(env);
 }
 
 }  // namespace troupe

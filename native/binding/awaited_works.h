@@ -19,7 +19,7 @@ class AwaitedWorks {
 
  private:
   struct Way;
-  struct Told;
+  struct Waiter;
   static void come_back(napi_env env, napi_value, void* context, void* data);
 
   const std::shared_ptr<Way> way_;

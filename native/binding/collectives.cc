@@ -27,11 +27,11 @@ std::shared_ptr<comm::StatusSlot> status_slot(const Napi::CallbackInfo& info, si
     throw CodedError("COLLECTIVE_ARGUMENT", "[openCommunicator] expected " + std::to_string(comm::kStatusSlotBytes) +
                                                 " bytes of aligned memory to tell in, got " + std::to_string(length));
   }
-  Environment::of(info.Env()).told.push_back(Napi::Persistent(info[memory].As<Napi::Object>()));
+  Environment::of(info.Env()).places.push_back(Napi::Persistent(info[memory].As<Napi::Object>()));
   return std::make_shared<comm::StatusSlot>(data, info[group].As<Napi::String>().Utf8Value());
 }
 
-// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs, told, group, checked, direct, look): its number.
+// openCommunicator(backend, name, rank, size, rendezvous, deadlineMs, delayMs, place, group, checked, direct, look): its number.
 Napi::Value OpenCommunicator(const Napi::CallbackInfo& info) {
   Communicator::Identity identity;
   identity.backend = info[0].As<Napi::String>();

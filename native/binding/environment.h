@@ -49,7 +49,7 @@ class Environment {
   std::vector<int64_t> communicators;                             // open ones
   std::unordered_map<double, std::shared_ptr<comm::Work>> works;  // not waited for yet, by number
   double next_work = 1;
-  std::vector<Napi::ObjectReference> told;  // memory in which memberships tell where they are
+  std::vector<Napi::ObjectReference> places;  // memory in which memberships tell where they are
   void close_communicator(int64_t number);
   std::unordered_map<double, std::shared_ptr<LateValues>> late_values;  // not asked for yet, by number
   double next_late_value = 1;

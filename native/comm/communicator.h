@@ -33,9 +33,9 @@ class Work {
   void wait();
   // Whether wait() would not block.
   virtual bool done() = 0;
-  // Has `told` called once, when done() has become true: at once, or from whatever thread completes it. It must not throw,
+  // Has `call` called once, when done() has become true: at once, or from whatever thread completes it. It must not throw,
   // and holds neither this work nor its communicator. Throws COLLECTIVE_ARGUMENT where a rank's own waits carry its work out.
-  virtual void when_done(std::function<void()> told);
+  virtual void when_done(std::function<void()> call);
 
  protected:
   // `sequence`: the operation's number in its lane.

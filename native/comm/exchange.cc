@@ -12,7 +12,7 @@ class ExchangeCommunicator::ExchangeWork final : public Work {
       : Work(sequence), member_(std::move(member)), queue_(queue) {}
 
   bool done() override { return queue_.is_finished(*task); }
-  void when_done(std::function<void()> told) override { queue_.when_finished(*task, std::move(told)); }
+  void when_done(std::function<void()> call) override { queue_.when_finished(*task, std::move(call)); }
 
   std::shared_ptr<OrderedQueue::Task> task;
   const std::shared_ptr<std::unique_ptr<Failure>> failure = std::make_shared<std::unique_ptr<Failure>>();

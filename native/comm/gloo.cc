@@ -32,9 +32,9 @@ c10::intrusive_ptr<ProcessGroupGloo::Options> options(std::chrono::milliseconds 
   auto result = ProcessGroupGloo::Options::create(timeout);
   result->threads = 1;  // messages need none; libtorch's own collectives, which would, are not used
   // By address: the default device asks for this host's name, which not every machine can resolve.
-  const std::string told = host_address();
+  const std::string address = host_address();
   if (is_on_this_host(rendezvous)) result->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-  else result->devices.push_back(told.empty() ? ProcessGroupGloo::createDefaultDevice() : ProcessGroupGloo::createDeviceForHostname(told));
+  else result->devices.push_back(address.empty() ? ProcessGroupGloo::createDefaultDevice() : ProcessGroupGloo::createDeviceForHostname(address));
   return result;
 }
 

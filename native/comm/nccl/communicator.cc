@@ -146,7 +146,7 @@ class NcclCommunicator final : public ExchangeCommunicator {
         : Work(flight->sequence), member_(std::move(member)), queue_(queue), flight_(std::move(flight)) {}
 
     bool done() override { return queue_.is_finished(*task); }
-    void when_done(std::function<void()> told) override { queue_.when_finished(*task, std::move(told)); }
+    void when_done(std::function<void()> call) override { queue_.when_finished(*task, std::move(call)); }
 
     std::shared_ptr<OrderedQueue::Task> task;
 

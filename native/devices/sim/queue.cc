@@ -147,7 +147,7 @@ std::shared_ptr<Marker> Marker::in(Queue& queue) {
 void Marker::synchronize() {
   queue_.wait(place_);
   if (failure_.empty()) return;
-  queue_.raise();  // told here, it is not told again there
+  queue_.raise();  // reported here, it is not reported again there
   throw CodedError("TENSOR_OP_FAILED", failure_);
 }
 

@@ -323,11 +323,11 @@ at::Tensor attend_recorded(const char* op, const at::Tensor& q, const at::Tensor
     sight = make_sight();
     return attend_masked(q, k, v, sight);
   });
-  const Sight told{at::Tensor(), at::Tensor(), sight.causal, sight.window, sight.scale, sight.dropout};
+  const Sight given{at::Tensor(), at::Tensor(), sight.causal, sight.window, sight.scale, sight.dropout};
   record(op, {q, k, v, bias.value_or(at::Tensor())}, {attended.out_BHTD},
          {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1, sight.mask, sight.bias},
-         [told, wants_bias, bias_dtype](const Tensors& gradients, const Tensors& saved) -> Tensors {
-           Sight seen = told;
+         [given, wants_bias, bias_dtype](const Tensors& gradients, const Tensors& saved) -> Tensors {
+           Sight seen = given;
            seen.mask = saved[5];
            seen.bias = saved[6];
            const MaskedGradients d = attend_masked_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
