@@ -30,7 +30,7 @@ const colourOf = /** @type {Record<string, string>} */ ({
  * @property {string} kind
  * @property {string} label
  * @property {number} height from 0 to 1
- * @property {boolean} told
+ * @property {boolean} isReported
  */
 
 const keptMs = 31_000;
@@ -69,7 +69,7 @@ export class Lane {
       // Unbroken work is one stretch, however many samples it spans.
       if (this.#seen?.label === glance.label && this.#seen.height === glance.height)
         this.#seen.endMs = timeMs;
-      else this.#see({ ...glance, beginMs: this.#seenAtMs, endMs: timeMs, told: false });
+      else this.#see({ ...glance, beginMs: this.#seenAtMs, endMs: timeMs, isReported: false });
     }
     this.#seenAtMs = timeMs;
     this.#numHandled = status.numHandled;
@@ -86,7 +86,7 @@ export class Lane {
       height: kind === "waiting" ? lowHeight : height,
       beginMs,
       endMs,
-      told: true,
+      isReported: true,
     });
   }
 
@@ -105,12 +105,14 @@ export class Lane {
     this.#shown = { fromMs, toMs };
     // Where the actor itself has reported most of the time, samples are faint.
     const glimpsed = this.#toldMs(fromMs, toMs) > (toMs - fromMs) / 5 ? 0.2 : 1;
-    for (const { beginMs, endMs, kind, height: share, told } of this.#stretches.toSorted(longestFirst)) {
+    for (const { beginMs, endMs, kind, height: share, isReported } of this.#stretches.toSorted(
+      longestFirst,
+    )) {
       if (endMs < fromMs || beginMs > toMs) continue;
       context.fillStyle = colour(colourOf[kind] ?? "grey");
-      context.globalAlpha = told ? 1 : glimpsed;
+      context.globalAlpha = isReported ? 1 : glimpsed;
       const left = Math.max(0, x(beginMs));
-      const gap = told ? 0 : ratio;
+      const gap = isReported ? 0 : ratio;
       const tall = Math.max(2 * ratio, share * height);
       context.fillRect(left, height - tall, Math.max(ratio, Math.min(width, x(endMs)) - left - gap), tall);
     }
@@ -119,8 +121,10 @@ export class Lane {
 
   /** @param {number} fromMs @param {number} toMs */
   #toldMs(fromMs, toMs) {
-    const told = this.#stretches.filter((one) => one.told && one.endMs > fromMs && one.beginMs < toMs);
-    return told.reduce((sum, { beginMs, endMs }) => sum + endMs - beginMs, 0);
+    const reported = this.#stretches.filter(
+      (one) => one.isReported && one.endMs > fromMs && one.beginMs < toMs,
+    );
+    return reported.reduce((sum, { beginMs, endMs }) => sum + endMs - beginMs, 0);
   }
 
   /** @param {PointerEvent} event */
@@ -133,7 +137,7 @@ export class Lane {
     );
     // The shortest is the one that the user points at: others lie around it.
     const one = under.toSorted((a, b) => a.endMs - a.beginMs - (b.endMs - b.beginMs))[0];
-    const length = one?.told ? `, ${(one.endMs - one.beginMs).toFixed(2)} ms` : "";
+    const length = one?.isReported ? `, ${(one.endMs - one.beginMs).toFixed(2)} ms` : "";
     this.canvas.title = one === undefined ? "idle" : `${one.label}${length}`;
   }
 
@@ -183,7 +187,7 @@ function glanceOf(role, { state, handling, waitingFor, op }, numNew) {
 
 /** Orders stretches so that inner ones are painted over outer ones. @param {Stretch} a @param {Stretch} b */
 function longestFirst(a, b) {
-  return Number(a.told) - Number(b.told) || b.endMs - b.beginMs - (a.endMs - a.beginMs);
+  return Number(a.isReported) - Number(b.isReported) || b.endMs - b.beginMs - (a.endMs - a.beginMs);
 }
 
 /** Whether a rank's message covers a complete step, whose parts the rank also reports. @param {string} role @param {string} work */
