@@ -135,8 +135,13 @@ for (const name of (process.env.MODELS ?? "gpt2,llama").split(",") as (keyof typ
       ours.push(written.speed);
       mostMemory = Math.max(mostMemory, written.memory);
       invariant.push(write(NEW_TOKENS, stopTokens, round, true).speed);
-      const told = await peer?.write({ prompts, samples: SAMPLES, newTokens: NEW_TOKENS, stops: stopTokens });
-      if (told !== undefined) theirs.push(told.numTokens / told.seconds);
+      const answer = await peer?.write({
+        prompts,
+        samples: SAMPLES,
+        newTokens: NEW_TOKENS,
+        stops: stopTokens,
+      });
+      if (answer !== undefined) theirs.push(answer.numTokens / answer.seconds);
     }
     const ratio = median(ours.map((speed, round) => speed / (theirs[round] ?? Number.NaN)));
     const beside =

@@ -145,12 +145,15 @@ async function measureDetection(
   const begin = performance.now();
   strike(run);
   await run.head.until((event) => event.kind === "host.failed");
-  const told = performance.now() - begin;
+  const reportedMs = performance.now() - begin;
   await run.head.until((event) => event.kind === "step.finished" && event.step === STEPS);
   const code = await run.head.ended;
   const alone = await lossesOf(workspace, { ...options, steps: STEPS });
   const bits = isSame(run.head.losses, alone) ? "=== one host's" : "OTHER";
-  print(what, `reported after ${(told / 1e3).toFixed(2)} s, the run ended with ${code}, losses ${bits}`);
+  print(
+    what,
+    `reported after ${(reportedMs / 1e3).toFixed(2)} s, the run ended with ${code}, losses ${bits}`,
+  );
 }
 
 /** Kills a host, whose place the launcher gives to another program; measures the time until that joins, and the run's result. */
@@ -164,7 +167,7 @@ async function measureReplacement(workspace: Workspace): Promise<void> {
   const begin = performance.now();
   run.member.child.kill("SIGKILL");
   await run.head.until(({ kind }) => kind === "host.failed");
-  const told = performance.now() - begin;
+  const reportedMs = performance.now() - begin;
   run.replaceMember();
   await run.head.until(() => count() === 2);
   const back = performance.now() - begin;
@@ -173,7 +176,7 @@ async function measureReplacement(workspace: Workspace): Promise<void> {
   const bits = isSame(run.head.losses, alone) ? "=== one host's" : "OTHER";
   print(
     "a host's program killed, and another in its place",
-    `reported after ${(told / 1e3).toFixed(2)} s, there after ${(back / 1e3).toFixed(2)} s, ended with ${codes}, losses ${bits}`,
+    `reported after ${(reportedMs / 1e3).toFixed(2)} s, there after ${(back / 1e3).toFixed(2)} s, ended with ${codes}, losses ${bits}`,
   );
 }
 

@@ -153,7 +153,7 @@ async function compareLearning(name: CaseName, learning: Learning): Promise<Lear
       theirsOfSeed.push(judged[score] ?? Number.NaN);
       console.log(
         `${name}, seed ${seed}${numStarts > 1 ? `, start ${start + 1}` : ""}: ${steps} steps, loss ${print(run.losses[0])} to ${print(run.losses.at(-1))} (transformers ${print(peer.losses.at(-1))}); ` +
-          `losses of the first ${COMPARED_STEPS} steps at most ${apart.toExponential(1)} apart (bar 1e-4: ${told(apart <= bars.apart)}); ` +
+          `losses of the first ${COMPARED_STEPS} steps at most ${apart.toExponential(1)} apart (bar 1e-4: ${verdict(apart <= bars.apart)}); ` +
           `${score} ${print(oursOfSeed.at(-1))} (transformers ${print(theirsOfSeed.at(-1))})`,
       );
     }
@@ -178,10 +178,10 @@ async function compareLearning(name: CaseName, learning: Learning): Promise<Lear
     slack,
   };
   console.log(
-    `${name}: ${score} ${print(mean(ours.flat()))} beside ${print(mean(theirs.flat()))}${numStarts > 1 ? ` (their difference unsure by ${print(unsurenessOf(learnt))} for roundings)` : ""}, whose ${numSeeds} seeds spread over ${print(spreadOf(learnt))}: ${told(isWithinSpread(learnt))} (${isBetterAbove ? "more" : "less"} is better)`,
+    `${name}: ${score} ${print(mean(ours.flat()))} beside ${print(mean(theirs.flat()))}${numStarts > 1 ? ` (their difference unsure by ${print(unsurenessOf(learnt))} for roundings)` : ""}, whose ${numSeeds} seeds spread over ${print(spreadOf(learnt))}: ${verdict(isWithinSpread(learnt))} (${isBetterAbove ? "more" : "less"} is better)`,
   );
   console.log(
-    `${name}: ${score} ${print(learnt.shuffled)} with shuffled labels, chance is ${chance} (${chanceIs}): ${told(isChance(learnt))}`,
+    `${name}: ${score} ${print(learnt.shuffled)} with shuffled labels, chance is ${chance} (${chanceIs}): ${verdict(isChance(learnt))}`,
   );
   return learnt;
 }
@@ -211,8 +211,8 @@ async function compareSpeed(name: CaseName): Promise<Timed> {
   const steps = ({ fastest, median }: Times) => `${print(fastest)} (${print(median)})`;
   console.log(
     `${name}, fastest of ${numRounds} rounds' steps, and their median: ${steps(timed.troupe)} s (2 ranks, ZeRO-3), eager ${steps(timed.eager)}, FSDP2 ${steps(timed.fsdp2)}; ` +
-      `${steps(eager)} × eager (bar ${bars.eager}: ${told(eager.fastest >= bars.eager)}), ${steps(fsdp2)} × FSDP2 (bar ${bars.fsdp2}: ${told(fsdp2.fastest >= bars.fsdp2)}); ` +
-      `peak ${print(timed.troupe.peakBytes / 1e9)} GB, FSDP2 ${print(timed.fsdp2.peakBytes / 1e9)} GB: ${print(share)} (bar ${bars.memory}: ${told(share <= bars.memory)})`,
+      `${steps(eager)} × eager (bar ${bars.eager}: ${verdict(eager.fastest >= bars.eager)}), ${steps(fsdp2)} × FSDP2 (bar ${bars.fsdp2}: ${verdict(fsdp2.fastest >= bars.fsdp2)}); ` +
+      `peak ${print(timed.troupe.peakBytes / 1e9)} GB, FSDP2 ${print(timed.fsdp2.peakBytes / 1e9)} GB: ${print(share)} (bar ${bars.memory}: ${verdict(share <= bars.memory)})`,
   );
   rmSync(folder, { recursive: true });
   return timed;
@@ -281,6 +281,6 @@ function print(value: number | undefined): string {
   return value === undefined ? "none" : value.toPrecision(4);
 }
 
-function told(holds: boolean): string {
+function verdict(holds: boolean): string {
   return holds ? "holds" : "MISSED";
 }

@@ -55,12 +55,12 @@ for (const placement of ["thread", "process"] as const) {
     await train();
     replacements.answered();
     const { replacedMs, parts } = replacements.all[kill] ?? { replacedMs: Number.NaN, parts: {} };
-    const told = phases.map((phase) => {
+    const shown = phases.map((phase) => {
       const { wallMs = Number.NaN, cpuMs } = parts[phase] ?? {};
       return `${phase} ${wallMs.toFixed(0)}${cpuMs === undefined ? "" : ` (${cpuMs})`}`;
     });
     console.log(
-      `a ${placement} each: replaced in ${replacedMs.toFixed(0)} ms (load ${load()}); ${told.join(", ")}`,
+      `a ${placement} each: replaced in ${replacedMs.toFixed(0)} ms (load ${load()}); ${shown.join(", ")}`,
     );
   }
 }

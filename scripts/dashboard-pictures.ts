@@ -1,5 +1,5 @@
 // npm run picture:dashboard [-- STEPS FOLDER]: trains the example with a dashboard and takes its picture on the way: light, dark, and as
-// a telephone shows it. 2,000 steps and docs/pictures unless told.
+// a telephone shows it. 2,000 steps and docs/pictures unless given.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -26,10 +26,10 @@ export async function runPeer(
   const [out, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);
   if (code !== 0)
     throw new Error(`[bench checkpoint] expected ${python} ${script} to end with 0: got ${code}`);
-  const told = JSON.parse(out.trimEnd().split("\n").at(-1) ?? "") as Record<string, number | string>;
-  const ms = (name: string) => 1000 * Number(told[name]);
+  const answer = JSON.parse(out.trimEnd().split("\n").at(-1) ?? "") as Record<string, number | string>;
+  const ms = (name: string) => 1000 * Number(answer[name]);
   return {
-    torch: String(told.torch),
+    torch: String(answer.torch),
     asyncBlockedMs: ms("dcp_async_blocked_s_1"),
     asyncDoneMs: ms("dcp_async_done_s_1"),
     saveMs: ms("dcp_save_s"),

@@ -128,9 +128,9 @@ function together(body: () => void): number[] {
 /** The number of rank 0. */
 function agreed(number: number): number {
   return scope(() => {
-    const told = tensor([number]);
-    comm.broadcast(told, 0).wait();
-    return told.item();
+    const received = tensor([number]);
+    comm.broadcast(received, 0).wait();
+    return received.item();
   });
 }
 

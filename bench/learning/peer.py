@@ -82,11 +82,11 @@ def run(rank, folder, steps, batch, ranks, predicting):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        told = loss.detach()
+        reported = loss.detach()
         if ranks > 1:
-            dist.all_reduce(told)
-            told = told / ranks
-        losses.append(float(told))
+            dist.all_reduce(reported)
+            reported = reported / ranks
+        losses.append(float(reported))
         times.append(time.perf_counter() - begin)
     peak = [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]
     if ranks > 1:
@@ -105,7 +105,7 @@ def run(rank, folder, steps, batch, ranks, predicting):
                               step_s=statistics.median(times[3:]), fastest_s=fastest_in_a_row(times[3:]), peak_bytes=peak)), flush=True)
     if ranks > 1:
         dist.barrier()
-        # All has been told. Gloo's threads abort a process now and then that takes itself down in order.
+        # All has been reported. Gloo's threads abort a process now and then that takes itself down in order.
         os._exit(0)
 
 

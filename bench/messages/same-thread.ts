@@ -11,11 +11,11 @@ export async function measureSameThread(): Promise<void> {
   await using system = new ActorSystem({ name: "bench" });
   const module = new URL("./actor.ts", import.meta.url);
   const actor = await system.spawn<BenchProtocol>({ name: "actor", module, placement: "main" });
-  const [told = [], asked = []] = await interleave([() => tellRound(actor), () => askRound(actor)], {
+  const [statements = [], asked = []] = await interleave([() => tellRound(actor), () => askRound(actor)], {
     numRounds,
     numWarmUp,
   });
-  printLine("same thread, tell, ns", spread(told, 0));
+  printLine("same thread, tell, ns", spread(statements, 0));
   printLine("same thread, ask, µs", spread(asked, 2));
 }
 

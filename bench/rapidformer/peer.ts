@@ -42,10 +42,10 @@ export async function measurePeer(
   );
   try {
     const [first = ""] = await Promise.all(children.map((child) => outputOf(python, child)));
-    const told = JSON.parse(first) as
+    const answer = JSON.parse(first) as
       | { readonly torch: string; readonly none: string }
       | { readonly torch: string; readonly samplesPerSecond: readonly number[]; readonly peakBytes: number };
-    return "none" in told ? told : { ...told, samplesPerSecond: meanOf(told.samplesPerSecond) };
+    return "none" in answer ? answer : { ...answer, samplesPerSecond: meanOf(answer.samplesPerSecond) };
   } finally {
     // If one failed, the others wait for ever.
     for (const child of children) child.kill("SIGKILL");

@@ -62,7 +62,7 @@ async function resultOf(
     machine: machineName(),
     ...{ table: dimension.letter, row: row.name, ...sizeOf, windows, stepsOfWindow },
   };
-  const told =
+  const announced =
     <T>(words: string, measure: () => Promise<T>) =>
     () => {
       tell(`table ${dimension.letter}, ${row.name}${words}`);
@@ -71,7 +71,7 @@ async function resultOf(
   const own = await kept.take<Omit<RowResult, "row">>(
     of,
     isAsked
-      ? told("", async () => {
+      ? announced("", async () => {
           const { row: _, ...result } = await measureRow(dimension, row, sizeOf, options);
           return result;
         })
@@ -82,7 +82,7 @@ async function resultOf(
   const peer = await kept.take<PeerResult>(
     { ...of, peer: python },
     isAsked && python !== ""
-      ? told(", in PyTorch", () => measurePeer(python, dimension.subject, row, sizeOf, options))
+      ? announced(", in PyTorch", () => measurePeer(python, dimension.subject, row, sizeOf, options))
       : undefined,
   );
   return { row, ...own, peer };

@@ -59,9 +59,9 @@ test("a supervised actor starts again, and one restart too many reaches the scri
   const escalated = once(news, "escalate");
   judge.tell("fall", { why: "twice" });
   expect(await escalated).toMatchObject([{ message: "once" }]);
-  const told = () => events.filter(({ kind }) => kind.startsWith("actor."));
-  await vi.waitFor(() => expect(told()).toHaveLength(5), patience);
-  expect(told()).toMatchObject([
+  const reported = () => events.filter(({ kind }) => kind.startsWith("actor."));
+  await vi.waitFor(() => expect(reported()).toHaveLength(5), patience);
+  expect(reported()).toMatchObject([
     { kind: "actor.started", actor: "judge", role: "judge" },
     { kind: "actor.failed", cause: { message: "once" } },
     { kind: "actor.started", incarnation: 2 },

@@ -91,12 +91,12 @@ describe("the benchmark of Rapidformer's tables", () => {
     // A second run measures nothing of it again, and joins what it measures to it; a line cut short by a kill is none.
     const file = join(folder, "measured.jsonl");
     appendFileSync(file, '{"of":{"table":"C"');
-    const told: string[] = [];
+    const reported: string[] = [];
     const again = await runBench({
       ...{ dimensions: ["convergence"], size: "small", windows: 5, stepsOfWindow: 1, convergenceSteps: 0 },
-      ...{ kept: new KeptResults(file), tell: (line: string) => told.push(line) },
+      ...{ kept: new KeptResults(file), tell: (line: string) => reported.push(line) },
     });
-    expect([told, again.tables]).toEqual([[], result.tables]);
+    expect([reported, again.tables]).toEqual([[], result.tables]);
     const others = {
       dimensions: [],
       size: "small",

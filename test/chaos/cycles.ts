@@ -42,7 +42,7 @@ export async function killPrograms(
   for (let cycle = 0; cycle <= numCycles; cycle++) {
     const program = start(workspace, chance.pick(placements), env);
     pids.add(program.pid as number);
-    await untilTold(program, chance.pick(["run.started", "step.finished"]));
+    await untilHeard(program, chance.pick(["run.started", "step.finished"]));
     await pause(chance.below(200));
     program.kill(chance.pick(["SIGKILL", "SIGKILL", "SIGTERM"]));
     if (program.exitCode === null && program.signalCode === null) await once(program, "exit");
@@ -52,7 +52,7 @@ export async function killPrograms(
   }
   const last = start(workspace, "process", env);
   pids.add(last.pid as number);
-  await untilTold(last, "step.finished");
+  await untilHeard(last, "step.finished");
   last.kill("SIGTERM");
   await once(last, "exit");
   await untilAlone(place);
@@ -100,9 +100,9 @@ function start(workspace: Workspace, placement: Placement, env: NodeJS.ProcessEn
   });
 }
 
-function untilTold(program: ChildProcess, kind: string): Promise<void> {
+function untilHeard(program: ChildProcess, kind: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    program.on("message", (told) => told === kind && resolve());
+    program.on("message", (heard) => heard === kind && resolve());
     program.once("exit", (code, signal) =>
       reject(new Error(`the program ended by itself: ${signal ?? code}`)),
     );

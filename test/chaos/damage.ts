@@ -126,9 +126,9 @@ async function dataBits(step: Step, { numDataBits, chance }: DamageOptions): Pro
     const name = chance.pick(step.shards);
     const begin = step.dataBegin(name);
     const at = begin + chance.below(step.bytes(name).length - begin);
-    const told = await step.tellFlip(name, 8 * at + chance.below(8));
+    const complaint = await step.tellFlip(name, 8 * at + chance.below(8));
     // The first chunk holds the header too: there it is the header that is found damaged.
-    tally.saw(`${name} byte ${at}`, told, name, at < 1 << 16 ? undefined : at);
+    tally.saw(`${name} byte ${at}`, complaint, name, at < 1 << 16 ? undefined : at);
   }
   return tally;
 }
@@ -137,11 +137,11 @@ async function truncations(step: Step, every: number): Promise<Sightings> {
   const tally = new Tally(`truncations at each ${every === 1 ? "" : `${every}th `}4 KiB`);
   for (const [name, good] of step.files) {
     for (let size = 0; size < good.length; size += page * Math.min(every, 16)) {
-      const told = await step.tell(
+      const complaint = await step.tell(
         () => truncateSync(join(step.path, name), size),
         () => step.write(name, good),
       );
-      tally.saw(`${name} at ${size}`, told, name);
+      tally.saw(`${name} at ${size}`, complaint, name);
     }
   }
   return tally;
@@ -169,11 +169,11 @@ async function zeroedPages(step: Step, { every }: DamageOptions): Promise<Sighti
     const good = step.bytes(name);
     for (let begin = 0; begin < good.length; begin += page * Math.min(every, 16)) {
       const bad = Uint8Array.from(good).fill(0, begin, begin + page);
-      const told = await step.tell(
+      const complaint = await step.tell(
         () => step.write(name, bad),
         () => step.write(name, good),
       );
-      tally.saw(`${name} at ${begin}`, told, name, begin < 1 << 16 ? undefined : begin);
+      tally.saw(`${name} at ${begin}`, complaint, name, begin < 1 << 16 ? undefined : begin);
     }
   }
   return tally;
@@ -182,11 +182,11 @@ async function zeroedPages(step: Step, { every }: DamageOptions): Promise<Sighti
 async function missingFiles(step: Step): Promise<Sightings> {
   const tally = new Tally("files missing");
   for (const [name, good] of step.files) {
-    const told = await step.tell(
+    const complaint = await step.tell(
       () => rmSync(join(step.path, name)),
       () => step.write(name, good),
     );
-    tally.saw(name, told, name);
+    tally.saw(name, complaint, name);
   }
   return tally;
 }
@@ -202,21 +202,21 @@ class Tally implements Sightings {
   }
 
   /** @param at - where the damage is, where tensor and chunk must be named */
-  saw(what: string, told: readonly Damage[] | TroupeError, file: string, at?: number): void {
+  saw(what: string, complaint: readonly Damage[] | TroupeError, file: string, at?: number): void {
     this.numTried += 1;
-    if (told instanceof TroupeError) {
-      this.missed.push(`${what}: thrown ${told.message}`);
+    if (complaint instanceof TroupeError) {
+      this.missed.push(`${what}: thrown ${complaint.message}`);
       return;
     }
-    const found = told.find(({ path }) => path.endsWith(`/${file}`));
+    const found = complaint.find(({ path }) => path.endsWith(`/${file}`));
     const chunk = 1 << 16;
     const isPlaced =
       at === undefined ||
-      told.some(
+      complaint.some(
         ({ path, tensor, offsetBytes = -1 }) =>
           path.endsWith(`/${file}`) && tensor !== undefined && offsetBytes <= at && at < offsetBytes + chunk,
       );
-    if (found === undefined || !isPlaced) this.missed.push(`${what}: ${JSON.stringify(told)}`);
+    if (found === undefined || !isPlaced) this.missed.push(`${what}: ${JSON.stringify(complaint)}`);
   }
 }
 

@@ -77,15 +77,15 @@ export async function strikeHosts(
   let numLeft = numFaults;
   while (numLeft > 0) {
     const run = new StruckRun(workspace, `hosts-${total.numRuns}`, chance);
-    const told = await run.toItsEnd(Math.min(numLeft, 1 + chance.below(3)), (what) => {
+    const outcome = await run.toItsEnd(Math.min(numLeft, 1 + chance.below(3)), (what) => {
       total.counts.set(what, (total.counts.get(what) ?? 0) + 1);
       numLeft -= 1;
       onFault(`run ${total.numRuns}: ${what}`);
     });
     total.numRuns += 1;
-    total.numRestored += told.numRestored;
-    total.numSaved += told.saved.length;
-    total.wrong.push(...told.wrong, ...wrongLosses(told.losses, undisturbed));
+    total.numRestored += outcome.numRestored;
+    total.numSaved += outcome.saved.length;
+    total.wrong.push(...outcome.wrong, ...wrongLosses(outcome.losses, undisturbed));
   }
   return total;
 }
@@ -239,12 +239,12 @@ class StruckRun {
 
   /** Checkpoints that were reported and are not complete. */
   async #unsaved(): Promise<string[]> {
-    const told = this.#all.flatMap((run) =>
+    const saved = this.#all.flatMap((run) =>
       run.events.flatMap((event) => (event.kind === "checkpoint.saved" ? event.path : [])),
     );
     const storage = await openStorage(this.#folder);
     const wrong: string[] = [];
-    for (const path of new Set(told)) {
+    for (const path of new Set(saved)) {
       const name = path.slice(path.lastIndexOf("/") + 1);
       const damages = await verifyCheckpoint(storage, name).catch((error: Error) => [error]);
       if (damages.length > 0) wrong.push(`${name} was reported saved: ${damages[0]?.message}`);
@@ -253,9 +253,12 @@ class StruckRun {
   }
 }
 
-function wrongLosses(told: readonly (readonly [number, number])[], undisturbed: readonly number[]): string[] {
-  const others = told.filter(([step, loss]) => !Object.is(loss, undisturbed[step - 1]));
-  const numSteps = new Set(told.map(([step]) => step)).size;
+function wrongLosses(
+  losses: readonly (readonly [number, number])[],
+  undisturbed: readonly number[],
+): string[] {
+  const others = losses.filter(([step, loss]) => !Object.is(loss, undisturbed[step - 1]));
+  const numSteps = new Set(losses.map(([step]) => step)).size;
   return [
     ...(others.length > 0 ? [`other losses: ${JSON.stringify(others)}`] : []),
     ...(numSteps < undisturbed.length ? [`${numSteps} of ${undisturbed.length} steps`] : []),

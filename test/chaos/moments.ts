@@ -144,7 +144,7 @@ class Tally implements MomentsReport {
 }
 
 /** The reports of one program. */
-class Told {
+class Account {
   readonly losses: (readonly [step: number, lossNats: number])[] = [];
   /** The newest step whose save was reported. */
   saved = 0;
@@ -235,9 +235,9 @@ class Journey {
     });
     this.#place.pids.add(program.pid as number);
     using _ended = atExit(() => program.kill("SIGKILL"));
-    const told = new Told();
+    const account = new Account();
     const complained = program.stderr.toArray();
-    const heard = this.#hear(program, told);
+    const heard = this.#hear(program, account);
     let what: string | undefined;
     await using replacing = new Replacing(this.#folder);
     // Before it has taken the folder and read the files, there is none to be taken away, and any text is the one it begins with.
@@ -245,15 +245,15 @@ class Journey {
     const isTooEarly = isOfItsFiles && moment.after === "spawn";
     const { waitMs } = moment;
     const at = isTooEarly ? { after: "run.started", waitMs } : moment;
-    if (strike !== undefined && (await this.#comes(program, at, told))) {
-      what = `${strike} after ${told.last}`;
+    if (strike !== undefined && (await this.#comes(program, at, account))) {
+      what = `${strike} after ${account.last}`;
       this.tally.numStruck += 1;
       this.tally.count(strike);
-      this.tally.count(`after ${told.last}`);
+      this.tally.count(`after ${account.last}`);
       if (isOfClock(strike)) this.#clock.strike(strike);
       else if (isOfFiles(strike)) await this.#edit(program, strike, chance);
       else if (isOfFolder(strike)) await this.#strikeFolder(program, strike, replacing, chance);
-      else await this.#strike(program, strike, told, chance);
+      else await this.#strike(program, strike, account, chance);
     }
     await heard;
     const ending = program.signalCode ?? program.exitCode;
@@ -262,14 +262,14 @@ class Journey {
     this.#files.restore();
     for (const deed of readdirSync(this.#strikes)) rmSync(join(this.#strikes, deed));
     const wrongInPlace = await replacing.end();
-    if (strike === "folder deleted" && replacing.hasStruck) this.#acknowledged = told.saved = 0;
+    if (strike === "folder deleted" && replacing.hasStruck) this.#acknowledged = account.saved = 0;
     this.disk.free();
     const error = (await complained).join("").trim().split("\n").slice(-3).join(" / ");
     const title = `${what ?? "nothing"}, with args ${args.slice(9).join(" ")}`;
-    const wrong = await this.#judge(told, ending, strike, what !== undefined, error);
+    const wrong = await this.#judge(account, ending, strike, what !== undefined, error);
     for (const each of [...taken, ...wrongInPlace, ...wrong])
       this.tally.wrong.push(`${each} (${title}; ended by ${ending}: ${error.slice(0, 300)})`);
-    if (told.isResumed) this.tally.numResumed += 1;
+    if (account.isResumed) this.tally.numResumed += 1;
     return { isOver: ending === exitCodes.done, ...(what !== undefined && { what }) };
   }
 
@@ -283,33 +283,38 @@ class Journey {
       this.tally.wrong.push(`left when the run was over: ${each}`);
   }
 
-  async #hear(program: ChildProcess, told: Told): Promise<void> {
+  async #hear(program: ChildProcess, account: Account): Promise<void> {
     const closed = once(program, "close");
     for await (const line of createInterface({ input: program.stdout as NodeJS.ReadableStream })) {
       // The last line of a program that is killed may be half of one.
-      if (line.startsWith("{") && line.endsWith("}")) told.take(line);
+      if (line.startsWith("{") && line.endsWith("}")) account.take(line);
     }
     await closed;
   }
 
   /** @returns whether the program still ran when its moment came */
-  async #comes(program: ChildProcess, { after, waitMs }: Moment, told: Told): Promise<boolean> {
-    while (after !== "spawn" && told.last !== after && isAlive(program)) await pause(1);
+  async #comes(program: ChildProcess, { after, waitMs }: Moment, account: Account): Promise<boolean> {
+    while (after !== "spawn" && account.last !== after && isAlive(program)) await pause(1);
     await pause(waitMs);
     return isAlive(program);
   }
 
-  async #strike(program: ChildProcess, strike: StrikeOfProgram, told: Told, chance: Chance): Promise<void> {
+  async #strike(
+    program: ChildProcess,
+    strike: StrikeOfProgram,
+    account: Account,
+    chance: Chance,
+  ): Promise<void> {
     if (strike === "twice") {
       program.kill("SIGTERM");
       await pause(chance.below(300));
       program.kill("SIGINT");
     } else if (strike === "full disk") {
       this.disk.fill();
-      const numBefore = told.numFailedSaves;
+      const numBefore = account.numFailedSaves;
       for (
         let waited = 0;
-        waited < 3_000 && told.numFailedSaves === numBefore && isAlive(program);
+        waited < 3_000 && account.numFailedSaves === numBefore && isAlive(program);
         waited += 10
       )
         await pause(10);
@@ -354,17 +359,17 @@ class Journey {
   }
 
   async #judge(
-    told: Told,
+    account: Account,
     ending: NodeJS.Signals | number | null,
     strike: Strike | undefined,
     isStruck: boolean,
     error: string,
   ): Promise<string[]> {
     const wrong: string[] = [];
-    const others = told.losses.filter(([step, loss]) => !Object.is(loss, this.#undisturbed[step - 1]));
+    const others = account.losses.filter(([step, loss]) => !Object.is(loss, this.#undisturbed[step - 1]));
     if (others.length > 0) wrong.push(`other losses: ${JSON.stringify(others.slice(0, 3))}`);
-    this.tally.numAcknowledged += Number(told.saved > 0);
-    this.#acknowledged = Math.max(this.#acknowledged, told.saved, stepSavedBy(error));
+    this.tally.numAcknowledged += Number(account.saved > 0);
+    this.#acknowledged = Math.max(this.#acknowledged, account.saved, stepSavedBy(error));
     wrong.push(...(await this.#wrongInFolder()));
     if (!isExpected(ending, isStruck ? strike : undefined))
       wrong.push("ended otherwise than it was asked to");

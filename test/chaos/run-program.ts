@@ -23,9 +23,9 @@ export interface Surroundings {
 }
 
 /** How a program ended. */
-export interface Ran<Told = Trained> {
+export interface Ran<Answer = Trained> {
   /** Its answer; undefined if it ended before. */
-  readonly told: Told | undefined;
+  readonly answer: Answer | undefined;
   readonly ending: string;
   /** All that it wrote, its complaints last. */
   readonly output: string;
@@ -37,11 +37,11 @@ export interface Ran<Told = Trained> {
  * Trains in a program of its own, and looks for what it leaves.
  * @param file - takes the order as its argument, and prints what became of it
  */
-export async function runProgram<Told = Trained, Order extends object = TrainingOrder>(
+export async function runProgram<Answer = Trained, Order extends object = TrainingOrder>(
   order: Order,
   around: Surroundings,
   file = trainAndSave,
-): Promise<Ran<Told>> {
+): Promise<Ran<Answer>> {
   const { preload, env } = around;
   const temporary = join(around.folder, "temporary");
   mkdirSync(temporary, { recursive: true });
@@ -73,5 +73,5 @@ export async function runProgram<Told = Trained, Order extends object = Training
   const ending = `${signalCode ?? exitCode}: ${err.slice(-300)}`;
   const lastLine = out.trim().split("\n").at(-1) ?? "";
   const isWhole = exitCode === 0 && lastLine.startsWith("{");
-  return { told: isWhole ? (JSON.parse(lastLine) as Told) : undefined, ending, output: out + err, left };
+  return { answer: isWhole ? (JSON.parse(lastLine) as Answer) : undefined, ending, output: out + err, left };
 }

@@ -37,7 +37,7 @@ const parts: Readonly<Record<string, Report>> = {
 const usage = `
 usage: npm run chaos [-- PART... OPTIONS]
 
-Disturbs what must survive and prints what became of it. Parts, all unless told: ${Object.keys(parts).join(", ")}
+Disturbs what must survive and prints what became of it. Parts, all unless named: ${Object.keys(parts).join(", ")}
 
   --minutes N     of each part that goes on for a time (30)
   --mtbf SECONDS  mean time between failures (60)

@@ -72,7 +72,7 @@ export async function killAtRandom(folder: string, numKills: number, chance: Cha
     const child = spawn(process.execPath, [saveStep, directory, String(step), "200000"], {
       stdio: ["ignore", "pipe", "ignore"],
     });
-    const told = child.stdout.toArray();
+    const output = child.stdout.toArray();
     // It saves as soon as it finds its folder: from then on it is a matter of milliseconds.
     while (
       !readdirSync(directory).some((entry) => entry.startsWith(".saving-step")) &&
@@ -82,7 +82,7 @@ export async function killAtRandom(folder: string, numKills: number, chance: Cha
     }
     setTimeout(() => child.kill("SIGKILL"), chance.below(40));
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-    if ((await told).join("").includes("saved")) acknowledged = step;
+    if ((await output).join("").includes("saved")) acknowledged = step;
     if (child.signalCode === "SIGKILL") numMet += 1;
     const found = await stepIn(directory);
     if (found < acknowledged) wrong.push(`step ${acknowledged} was acknowledged, ${found} is there`);
@@ -182,21 +182,22 @@ async function saveWhileTraining(
     encoding: "utf8",
     env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1", ...env }, // Node's own calls are not to be counted
   });
-  const told = JSON.parse(stdout.trim().split("\n").at(-1) || "null") as Trained | null;
-  const ending = told === null ? stderr.slice(-300) : told.error?.message;
-  if (told === null || ending !== undefined) return { fault, numMet: 0, wrong: [`the run ended: ${ending}`] };
+  const trained = JSON.parse(stdout.trim().split("\n").at(-1) || "null") as Trained | null;
+  const ending = trained === null ? stderr.slice(-300) : trained.error?.message;
+  if (trained === null || ending !== undefined)
+    return { fault, numMet: 0, wrong: [`the run ended: ${ending}`] };
   const wrong: string[] = [];
-  if (told.made.map(([, lossNats]) => lossNats).join() !== undisturbed.join()) wrong.push("other losses");
-  const steps = [...told.saved, ...told.failed.map(({ step }) => step)].toSorted((a, b) => a - b);
-  if (steps.join() !== "3,6,9,12") wrong.push(`saves told of: ${steps}`);
-  const codes = told.failed.map(({ code }) => code);
+  if (trained.made.map(([, lossNats]) => lossNats).join() !== undisturbed.join()) wrong.push("other losses");
+  const steps = [...trained.saved, ...trained.failed.map(({ step }) => step)].toSorted((a, b) => a - b);
+  if (steps.join() !== "3,6,9,12") wrong.push(`saves reported: ${steps}`);
+  const codes = trained.failed.map(({ code }) => code);
   if (codes.some((code) => code !== "CHECKPOINT_SAVE_FAILED")) wrong.push(`failed with ${codes}`);
   noteLeft(directory, (what) => wrong.push(what));
-  const newest = told.saved.at(-1);
+  const newest = trained.saved.at(-1);
   if (newest !== undefined) {
     await using checkpoint = await openCheckpoint(directory);
     if (checkpoint.state.step < newest)
       wrong.push(`step ${newest} was reported saved, ${checkpoint.state.step} is there`);
   }
-  return { fault, numMet: told.failed.length, wrong };
+  return { fault, numMet: trained.failed.length, wrong };
 }

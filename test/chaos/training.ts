@@ -17,7 +17,7 @@ export interface Disturbance {
   /** When it is struck: at random, once in so many ms on average; or once when each of these steps is new. */
   readonly when: { readonly meanMs: number } | { readonly steps: readonly number[] };
   readonly saveEverySteps: number;
-  /** Steps between copies of the state in memory, which a restart goes back to first; none unless told. */
+  /** Steps between copies of the state in memory, which a restart goes back to first; none unless given. */
   readonly copyEverySteps?: number;
   readonly options?: RuntimeOptions;
   readonly onEvent?: (event: TroupeEvent) => void;

@@ -38,11 +38,11 @@ export interface Expected {
 }
 
 /** Judges a program by what it reported and what it left. */
-export async function judge({ told, ending, left }: Ran, expected: Expected): Promise<Verdict> {
+export async function judge({ answer, ending, left }: Ran, expected: Expected): Promise<Verdict> {
   const wrong = [...left];
-  if (told === undefined) wrong.push(`the program ended: ${ending}`);
-  else wrong.push(...wrongInTelling(told, expected), ...(await wrongInFolder(told, expected)));
-  return { outcome: outcomeOf(told, wrong), code: told?.error?.code ?? told?.failed[0]?.code, wrong };
+  if (answer === undefined) wrong.push(`the program ended: ${ending}`);
+  else wrong.push(...wrongInTelling(answer, expected), ...(await wrongInFolder(answer, expected)));
+  return { outcome: outcomeOf(answer, wrong), code: answer?.error?.code ?? answer?.failed[0]?.code, wrong };
 }
 
 function wrongInTelling(
@@ -75,9 +75,9 @@ async function wrongInFolder({ saved }: Trained, { dir, mayLeaveDraft }: Expecte
   return wrong;
 }
 
-function outcomeOf(told: Trained | undefined, wrong: readonly string[]): Outcome {
-  if (told === undefined || wrong.length > 0) return "FAILS";
-  if (told.error !== undefined) return "error";
-  if (told.numRestarts > 0) return "again";
-  return told.failed.length > 0 ? "unsaved" : "same";
+function outcomeOf(answer: Trained | undefined, wrong: readonly string[]): Outcome {
+  if (answer === undefined || wrong.length > 0) return "FAILS";
+  if (answer.error !== undefined) return "error";
+  if (answer.numRestarts > 0) return "again";
+  return answer.failed.length > 0 ? "unsaved" : "same";
 }

@@ -157,9 +157,9 @@ describe("a file of torch.save", () => {
     ["an end too soon", "\x80\x02X\x09\x00\x00\x00abc", "the file was cut"],
     ["items of what is no dictionary", "\x80\x02NK\x01K\x02s.", "items of another value"],
     ["no mark", "\x80\x02u.", "no mark"],
-  ])("with %s is refused", async (_, text, told) => {
+  ])("with %s is refused", async (_, text, reason) => {
     const { code, message } = await opened(await archive(opcodes(text)));
-    expect([code, message]).toEqual(["TORCH_FILE", expect.stringContaining(told)]);
+    expect([code, message]).toEqual(["TORCH_FILE", expect.stringContaining(reason)]);
   });
 
   test("whose tensor lies beyond its storage, or repeats one without end, is refused", async () => {

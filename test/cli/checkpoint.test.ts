@@ -19,16 +19,16 @@ interface Finished {
 
 /** The command as its program runs it, without a process for each. */
 async function checkpoint(...args: string[]): Promise<Finished> {
-  const told = { out: "", err: "" };
+  const output = { out: "", err: "" };
   const hear = (stream: NodeJS.WriteStream, as: "out" | "err") =>
     vi.spyOn(stream, "write").mockImplementation((text) => {
-      told[as] += String(text);
+      output[as] += String(text);
       return true;
     });
   const ears = [hear(process.stdout, "out"), hear(process.stderr, "err")];
   try {
     const code = await main(["checkpoint", ...args]);
-    return { code, ...told };
+    return { code, ...output };
   } finally {
     for (const ear of ears) ear.mockRestore();
   }
@@ -123,10 +123,10 @@ describe("troupe checkpoint", () => {
     const args = [troupe, "checkpoint", "serve", "--dir", dir, "--port", "0", "--json"];
     const server = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
     onTestFinished(() => void server.kill("SIGKILL"));
-    const told = await new Promise<string>((resolve) =>
+    const line = await new Promise<string>((resolve) =>
       server.stderr.setEncoding("utf8").once("data", resolve),
     );
-    const [, address = "", tokenFile = ""] = /at (http:\S+), token in (\S+)/.exec(told) ?? [];
+    const [, address = "", tokenFile = ""] = /at (http:\S+), token in (\S+)/.exec(line) ?? [];
     const token = (await readFile(tokenFile, "utf8")).trim();
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/octet-stream" };
     const tensor = { "troupe-dtype": "U8", "troupe-shape": "3" };
@@ -195,10 +195,10 @@ describe("troupe checkpoint", () => {
     [["convert", "RUN", "x", "--to", "megatron", "--max-file-size", "1MB"], "--max-file-size with --to hf"],
     [["serve"], "--dir"],
     [["verify", "RUN", "--step", "x"], "a number"],
-  ])("exits with 2 and one line for %j", async (args, told) => {
+  ])("exits with 2 and one line for %j", async (args, message) => {
     const { code, err, out } = await checkpoint(...args.map((arg) => (arg === "RUN" ? run : arg)));
     expect([code, out]).toEqual([2, ""]);
-    expect(err).toContain(told);
+    expect(err).toContain(message);
     expect(err.trim().split("\n")).toHaveLength(1);
   });
 });

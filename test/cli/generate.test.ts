@@ -88,7 +88,7 @@ describe("troupe generate", () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   const asked = ["--tokens", "--max-new-tokens", "6", "--prompt", "1,2,3", "4"];
-  const told = (out: string) =>
+  const answered = (out: string) =>
     out
       .trim()
       .split("\n")
@@ -97,10 +97,10 @@ describe("troupe generate", () => {
   it("writes what `generate` writes, of a decoder and of an encoder-decoder's folder", async () => {
     const continued = await command(join(folder, "gpt2"), ...asked);
     expect(continued.err).toBe("");
-    expect(told(continued.out)).toEqual(expected.gpt2);
+    expect(answered(continued.out)).toEqual(expected.gpt2);
     const replied = await command(join(folder, "t5"), ...asked, "--beams", "3");
     expect(replied.err).toBe("");
-    expect(told(replied.out)).toEqual(expected.t5);
+    expect(answered(replied.out)).toEqual(expected.t5);
     const config = JSON.parse(readFileSync(join(folder, "t5", "config.json"), "utf8")) as object;
     expect(config).toMatchObject({ architectures: ["T5ForConditionalGeneration"] });
   });
@@ -117,7 +117,7 @@ describe("troupe generate", () => {
     );
     const { err, out } = await command(bare, ...asked);
     expect(err).toBe("");
-    expect(told(out)).toEqual(expected.gpt2);
+    expect(answered(out)).toEqual(expected.gpt2);
   });
 
   it.each(["lora", "prefix"] as const)(
@@ -145,11 +145,11 @@ describe("troupe generate", () => {
       );
       const named = await command(tuned, ...asked, "--base", base);
       expect(named.err).toBe("");
-      expect(told(named.out)).toEqual(expectedTokens);
+      expect(answered(named.out)).toEqual(expectedTokens);
       const file = join(tuned, "adapter_config.json");
       const fields = JSON.parse(readFileSync(file, "utf8")) as object;
       writeFileSync(file, JSON.stringify({ ...fields, base_model_name_or_path: base }));
-      expect(told((await command(tuned, ...asked)).out)).toEqual(expectedTokens);
+      expect(answered((await command(tuned, ...asked)).out)).toEqual(expectedTokens);
     },
   );
 

@@ -44,8 +44,8 @@ describe("an error of a job's own", () => {
     const { code, err } = await run({
       loss: "(model, batch) => {\n    const nothing = undefined;\n    return nothing.foo;\n  }",
     });
-    const told = err.slice(err.indexOf("troupe: "));
-    expect(told).toBe(
+    const complaint = err.slice(err.indexOf("troupe: "));
+    expect(complaint).toBe(
       [
         "troupe: Cannot read properties of undefined (reading 'foo')",
         "  in the job's loss, on rank-0",

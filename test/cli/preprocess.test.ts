@@ -107,7 +107,7 @@ describe.skipIf(vocabularies === undefined)("troupe preprocess", () => {
     }
   });
 
-  it("cuts sentences as Punkt does where it is given what that learnt, keeps newlines where told, and refuses both alone", async () => {
+  it("cuts sentences as Punkt does where it is given what that learnt, keeps newlines where asked, and refuses both alone", async () => {
     const learnt = join(folder, "punkt_tab/english");
     mkdirSync(learnt, { recursive: true });
     const files = { abbrev_types: "mr\n", sent_starters: "", collocations: "", ortho_context: "the\t34\n" };

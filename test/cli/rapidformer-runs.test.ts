@@ -28,20 +28,20 @@ function run(...args: string[]): Promise<Finished> {
   });
 }
 
-interface Told {
+interface LoggedEvent {
   readonly kind: string;
   readonly lossNats: number;
   readonly numSamples: number;
   readonly metrics?: Readonly<Record<string, number>>;
 }
 
-function told({ out, err, code }: Finished, kind: string): Told[] {
+function eventsIn({ out, err, code }: Finished, kind: string): LoggedEvent[] {
   expect({ code, err }).toMatchObject({ code: 0 });
   const lines = out.split("\n").filter((line) => line.startsWith('{"kind"'));
-  return lines.map((line) => JSON.parse(line) as Told).filter((event) => event.kind === kind);
+  return lines.map((line) => JSON.parse(line) as LoggedEvent).filter((event) => event.kind === kind);
 }
 
-const lossesOf = (finished: Finished) => told(finished, "step.finished").map(({ lossNats }) => lossNats);
+const lossesOf = (finished: Finished) => eventsIn(finished, "step.finished").map(({ lossNats }) => lossNats);
 const listing = (name: string) => path(`../fixtures/rapidformer/${name}.sh`);
 const example = (name: string) => path(`../../examples/rapidformer/${name}`);
 const quiet = ["--json", "--no-events", "--no-warm-standby", "--threads-per-rank", "1"];
@@ -75,7 +75,7 @@ describe("rapidformer", () => {
     const finished = await run(listing("finetune"), ...quiet);
     expect(finished.err).toMatch(/--mixed-precision: amp-bf16/);
     expect(lossesOf(finished)).toHaveLength(12);
-    const judged = told(finished, "evaluation.finished");
+    const judged = eventsIn(finished, "evaluation.finished");
     expect(judged.map(({ numSamples }) => numSamples)).toEqual([61, 61, 61]);
     expect(Object.keys(judged[0]?.metrics ?? {})).toEqual(["accuracy", "f1", "matthews"]);
   });
@@ -223,7 +223,7 @@ describe("rapidformer", () => {
     ];
     const accuracies = async (...more: string[]) => {
       const finished = await run(...words, "--precision", "fp32", "--epochs", "2", ...more);
-      const metrics = told(finished, "step.finished").flatMap(({ metrics: each }) =>
+      const metrics = eventsIn(finished, "step.finished").flatMap(({ metrics: each }) =>
         each === undefined ? [] : [each],
       );
       expect(metrics.map(({ judged }) => judged)).toEqual([61, 61]);

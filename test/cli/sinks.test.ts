@@ -129,29 +129,29 @@ describe("troupe run writes its events", () => {
         stdio: ["ignore", "pipe", log],
       });
       closeSync(log);
-      const told: TroupeEvent[] = [];
+      const reported: TroupeEvent[] = [];
       for await (const line of createInterface({ input: child.stdout as Readable })) {
         const event = JSON.parse(line) as TroupeEvent;
-        told.push(event);
+        reported.push(event);
         if (event.kind === "step.finished" && event.step === 2) disk.fill();
-        const numOf = (kind: TroupeEvent["kind"]) => told.filter((each) => each.kind === kind).length;
+        const numOf = (kind: TroupeEvent["kind"]) => reported.filter((each) => each.kind === kind).length;
         if (event.kind === "output.failed" && numOf("output.failed") === 3) disk.free();
         if (event.kind === "output.resumed" && numOf("output.resumed") === 3) child.kill("SIGINT");
       }
       const kept = linesOf(readFileSync(at("events.jsonl"), "utf8")).map((line) => JSON.parse(line));
       const stepsOf = (events: readonly TroupeEvent[]) =>
         events.filter(ofKind("step.finished")).map(({ step }) => step);
-      expect(stepsOf(kept)).toEqual(stepsOf(told));
+      expect(stepsOf(kept)).toEqual(stepsOf(reported));
       expect(kept.map(({ kind }) => kind)).toContain("run.finished");
-      const failed = told.filter(ofKind("output.failed"));
+      const failed = reported.filter(ofKind("output.failed"));
       expect(failed.map(({ error }) => error.code)).toEqual(["ENOSPC", "ENOSPC", "ENOSPC"]);
       expect(new Set(failed.map(({ output }) => output)).size).toBe(3);
-      expect(told.filter(ofKind("output.resumed")).map(({ numLost }) => numLost)).toEqual([0, 0, 0]);
+      expect(reported.filter(ofKind("output.resumed")).map(({ numLost }) => numLost)).toEqual([0, 0, 0]);
       const [records = ""] = readdirSync(at("tb"));
       const losses = recordsOf(readFileSync(join(at("tb"), records)))
         .flatMap(scalarsOf)
         .filter(({ tag }) => tag === "loss/train");
-      expect(losses.map(({ step }) => step)).toEqual(stepsOf(told));
+      expect(losses.map(({ step }) => step)).toEqual(stepsOf(reported));
       expect(JSON.parse(readFileSync(at("trace.json"), "utf8")).length).toBeGreaterThan(100);
     },
   );
@@ -170,25 +170,25 @@ describe("troupe run writes its events", () => {
         stdio: ["ignore", "pipe", log],
       });
       closeSync(log);
-      const told: TroupeEvent[] = [];
+      const reported: TroupeEvent[] = [];
       for await (const line of createInterface({ input: child.stdout as Readable })) {
         const event = JSON.parse(line) as TroupeEvent;
-        told.push(event);
+        reported.push(event);
         if (event.kind === "step.finished" && event.step === 2) disk.fill();
         if (event.kind === "output.failed") disk.free();
         if (event.kind === "output.resumed") child.kill("SIGINT");
       }
       const ofConsole = { output: "standard error" };
-      expect(told.filter(ofKind("output.failed"))).toMatchObject([
+      expect(reported.filter(ofKind("output.failed"))).toMatchObject([
         { ...ofConsole, error: { code: "ENOSPC" } },
       ]);
-      expect(told.filter(ofKind("output.resumed"))).toMatchObject([{ ...ofConsole, numLost: 0 }]);
+      expect(reported.filter(ofKind("output.resumed"))).toMatchObject([{ ...ofConsole, numLost: 0 }]);
       const lines = linesOf(readFileSync(path, "utf8")).flatMap(
         (line) => /^step +(\d+)\//.exec(line)?.[1] ?? [],
       );
       // The line of which only a part fitted on the disk is there a second time, complete.
       expect([...new Set(lines.map(Number))]).toEqual(
-        told.filter(ofKind("step.finished")).map(({ step }) => step),
+        reported.filter(ofKind("step.finished")).map(({ step }) => step),
       );
     },
   );

@@ -178,8 +178,8 @@ describe("Dashboard", () => {
         vi.useRealTimers();
       });
       await using dashboard = await open();
-      const told: unknown[] = [];
-      dashboard.attach((body) => told.push(body));
+      const reported: unknown[] = [];
+      dashboard.attach((body) => reported.push(body));
       using silent = await PageReader.open(dashboard.url);
       silent.response.pause();
       using other = await PageReader.open(dashboard.url);
@@ -188,7 +188,7 @@ describe("Dashboard", () => {
         await other.until(({ frames }) => frames.find(({ sample }) => sample?.step === step));
       }
       for (let beat = 1; beat <= 5; beat++) vi.advanceTimersByTime(10_000);
-      expect(told).toMatchObject([{ kind: "output.failed", output: "a page of the dashboard" }]);
+      expect(reported).toMatchObject([{ kind: "output.failed", output: "a page of the dashboard" }]);
       const closed = new Promise((resolve) => silent.response.once("close", resolve));
       silent.response.resume();
       await closed;
@@ -237,11 +237,11 @@ describe("Dashboard", () => {
           heard.flatMap((one) => (one.event === "board" && one.data.spans?.length ? one.data.spans : []))[0],
       );
       expect(spans).toMatchObject({ actor: "shard-0", role: "shard", beginMs: 1_000_100, endMs: 1_000_110 });
-      const numTold = reader.heard.reduce(
+      const numReported = reader.heard.reduce(
         (sum, one) => sum + (one.event === "board" ? (one.data.spans?.length ?? 0) : 0),
         0,
       );
-      expect(numTold).toBeLessThanOrEqual(400);
+      expect(numReported).toBeLessThanOrEqual(400);
     });
   });
 

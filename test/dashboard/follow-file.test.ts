@@ -10,26 +10,27 @@ import { stepped } from "./stepped.ts";
 
 /** Follows a file until the test is over. */
 class Following implements Disposable {
-  readonly told: (TroupeEvent | "reset")[] = [];
+  readonly reported: (TroupeEvent | "reset")[] = [];
   readonly #abort = new AbortController();
-  #awaited: { numTold: number; resolve: () => void } | undefined;
+  #awaited: { numReported: number; resolve: () => void } | undefined;
 
   constructor(path: string) {
     const tell = (what: TroupeEvent | "reset") => {
-      this.told.push(what);
-      if (this.told.length >= (this.#awaited?.numTold ?? Number.POSITIVE_INFINITY)) this.#awaited?.resolve();
+      this.reported.push(what);
+      if (this.reported.length >= (this.#awaited?.numReported ?? Number.POSITIVE_INFINITY))
+        this.#awaited?.resolve();
     };
     void followFile(path, { write: tell, reset: () => tell("reset") }, this.#abort.signal);
   }
 
   /** The steps reported, once so many things were. */
-  async after(numTold: number): Promise<readonly (number | string)[]> {
-    if (this.told.length < numTold) {
+  async after(numReported: number): Promise<readonly (number | string)[]> {
+    if (this.reported.length < numReported) {
       await new Promise<void>((resolve) => {
-        this.#awaited = { numTold, resolve };
+        this.#awaited = { numReported, resolve };
       });
     }
-    return this.told.map((one) => (one === "reset" ? one : (one as { step: number }).step));
+    return this.reported.map((one) => (one === "reset" ? one : (one as { step: number }).step));
   }
 
   [Symbol.dispose](): void {
@@ -46,13 +47,13 @@ describe("followFile", () => {
     const path = join(folder, "pipe.jsonl");
     expect(spawnSync("mkfifo", [path]).status).toBe(0);
     const abort = new AbortController();
-    const told: TroupeEvent[] = [];
-    const reader = { write: (event: TroupeEvent) => told.push(event), reset: () => {} };
+    const reported: TroupeEvent[] = [];
+    const reader = { write: (event: TroupeEvent) => reported.push(event), reset: () => {} };
     const following = followFile(path, reader, abort.signal);
     // Opening the pipe would block for ever.
     writeFileSync(join(folder, "pipe.new"), line(1));
     renameSync(join(folder, "pipe.new"), path);
-    await vi.waitFor(() => expect(told).toHaveLength(1), patience);
+    await vi.waitFor(() => expect(reported).toHaveLength(1), patience);
     abort.abort();
     await following;
   });
@@ -71,7 +72,10 @@ describe("followFile", () => {
     writeFileSync(path, line(1, { lossNats: Number.NaN, gradientNorm: Number.POSITIVE_INFINITY }));
     using following = new Following(path);
     await following.after(1);
-    expect(following.told[0]).toMatchObject({ lossNats: Number.NaN, gradientNorm: Number.POSITIVE_INFINITY });
+    expect(following.reported[0]).toMatchObject({
+      lossNats: Number.NaN,
+      gradientNorm: Number.POSITIVE_INFINITY,
+    });
   });
 
   it("begins again with a file that was replaced or cut short", async () => {

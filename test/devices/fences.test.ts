@@ -186,9 +186,9 @@ describe("tensors between streams", () => {
         const file = new URL("../fixtures/devices/passes-on.ts", import.meta.url);
         return new Worker(file, { workerData, transferList: [...workerData.others] });
       });
-      const told = await Promise.all(threads.map((thread) => once(thread, "message")));
+      const reported = await Promise.all(threads.map((thread) => once(thread, "message")));
       await Promise.all(threads.map((thread) => thread.terminate()));
-      expect(told[2]?.[0]).toEqual(Array.from({ length: rounds }, (_, round) => round + 1));
+      expect(reported[2]?.[0]).toEqual(Array.from({ length: rounds }, (_, round) => round + 1));
     }
   });
 });

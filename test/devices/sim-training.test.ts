@@ -101,21 +101,21 @@ describe("training on the pretend device has the CPU's bits", () => {
       [9, "cpu"],
     ] as const) {
       const resume = steps === 3 ? {} : { resume: join(dir, stepFolder(steps - 3)) };
-      const told = await runTiny(workspace, { ...options, ...resume, device, steps, checkpoint });
-      expect(told.error).toBeUndefined();
-      parts.push(told.losses.slice(steps - 3));
+      const run = await runTiny(workspace, { ...options, ...resume, device, steps, checkpoint });
+      expect(run.error).toBeUndefined();
+      parts.push(run.losses.slice(steps - 3));
     }
     expect(parts.flat()).toEqual(whole);
   });
 
   it("after a rank has died and the run went on from its last state", async () => {
     const options = { ranks: 2, zero: 2, steps: 8 } as const;
-    const told = await runTiny(
+    const run = await runTiny(
       workspace,
       { ...options, device: "sim:0", checkpoint: { inMemoryEverySteps: 2 } },
       { fault: "exit", faultRank: 1, faultAt: 5, faultOnce: workspace.path("struck") },
     );
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(await lossesOf(workspace, options));
+    expect(run.error).toBeUndefined();
+    expect(run.losses).toEqual(await lossesOf(workspace, options));
   });
 });

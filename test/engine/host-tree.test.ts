@@ -6,7 +6,7 @@ const ranksBelow = ({ ranks, below }: HostNode): number[] => [...ranks, ...below
 const heightOf = ({ below }: HostNode): number => 1 + Math.max(0, ...below.map(heightOf));
 
 describe("the hosts of a run as a tree", () => {
-  it("are each told by one other, which tells at most 16: 1,024 ranks of 128 hosts by two ways at most", () => {
+  it("each hear from one other, which tells at most 16: 1,024 ranks of 128 hosts by two ways at most", () => {
     const hosts = Array.from({ length: 1_024 }, (_, rank) => Math.floor(rank / 8));
     const tree = hostTree(hosts);
     expect(tree).toHaveLength(16);

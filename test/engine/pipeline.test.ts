@@ -4,13 +4,13 @@ import { Pipeline } from "../../src/actors/engine/conductor/pipeline.ts";
 describe("Pipeline", () => {
   it("tells outcomes in the order of the work, whichever ends first", async () => {
     const pipeline = new Pipeline(3);
-    const told: string[] = [];
+    const reported: string[] = [];
     const slow = Promise.withResolvers<string>();
-    await pipeline.add(slow.promise, (outcome) => told.push(outcome));
-    await pipeline.add(Promise.resolve("second"), (outcome) => told.push(outcome));
+    await pipeline.add(slow.promise, (outcome) => reported.push(outcome));
+    await pipeline.add(Promise.resolve("second"), (outcome) => reported.push(outcome));
     slow.resolve("first");
     await pipeline.drain();
-    expect(told).toEqual(["first", "second"]);
+    expect(reported).toEqual(["first", "second"]);
   });
 
   it("makes who adds too much wait for the oldest piece", async () => {
@@ -32,14 +32,14 @@ describe("Pipeline", () => {
 
   it("throws the first failure at once, also where an older piece never ends, and tells nothing after it", async () => {
     const pipeline = new Pipeline(2);
-    const told: string[] = [];
-    await pipeline.add(new Promise<string>(() => {}), (outcome) => told.push(outcome));
+    const reported: string[] = [];
+    await pipeline.add(new Promise<string>(() => {}), (outcome) => reported.push(outcome));
     await expect(pipeline.add(Promise.reject(new Error("a rank is gone")), () => {})).rejects.toThrow(
       "a rank is gone",
     );
     await expect(pipeline.unlessFailed(new Promise(() => {}))).rejects.toThrow("a rank is gone");
     await expect(pipeline.drain()).rejects.toThrow("a rank is gone");
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
   });
 
   it("keeps nothing of waits that are over", async () => {

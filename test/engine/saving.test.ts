@@ -76,7 +76,7 @@ class SlowDisk {
   }
 
   /** Reports, such as "started 2". */
-  get told(): string[] {
+  get reported(): string[] {
     return this.events.map((event) => `${event.kind.split(".")[1]} ${(event as { step: number }).step}`);
   }
 }
@@ -90,7 +90,7 @@ describe("saving", () => {
       await disk.end();
     }
     expect(begun).toEqual([2, 4, 5]);
-    expect(disk.told).toEqual(["started 2", "saved 2", "started 4", "saved 4", "started 5", "saved 5"]);
+    expect(disk.reported).toEqual(["started 2", "saved 2", "started 4", "saved 4", "started 5", "saved 5"]);
     expect(disk.heard).toEqual(["begun 2", "saved 2", "begun 4", "saved 4", "begun 5", "saved 5"]);
   });
 
@@ -124,7 +124,7 @@ describe("saving", () => {
     expect(begun).toBe(false);
     await disk.end();
     await next;
-    expect(disk.told).toEqual(["started 2", "saved 2", "started 4"]);
+    expect(disk.reported).toEqual(["started 2", "saved 2", "started 4"]);
     expect(disk.events[2]).toMatchObject({ waitedMs: expect.toSatisfy((ms: number) => ms > 0) });
   });
 
@@ -136,7 +136,7 @@ describe("saving", () => {
     const last = disk.saving.begin(7, { isLast: true });
     await disk.end();
     expect(await last).toBeDefined();
-    expect(disk.told).toEqual(["started 2", "skipped 4", "skipped 6", "saved 2", "started 7"]);
+    expect(disk.reported).toEqual(["started 2", "skipped 4", "skipped 6", "saved 2", "started 7"]);
     expect(disk.events[2]).toMatchObject({ numSkipped: 2, reason: "step 2 is still being saved" });
   });
 
@@ -147,7 +147,7 @@ describe("saving", () => {
     disk.saving.end();
     await disk.fail("given up");
     expect(await next).toBeUndefined();
-    expect(disk.told).toEqual(["started 2", "failed 2"]);
+    expect(disk.reported).toEqual(["started 2", "failed 2"]);
     expect(disk.heard).toEqual(["begun 2", "failed 2"]);
   });
 
@@ -170,7 +170,7 @@ describe("saving", () => {
     await disk.saving.begin(4);
     await disk.end();
     expect(disk.saving.error).toBeUndefined();
-    expect(disk.told).toEqual(["started 2", "failed 2", "started 4", "saved 4"]);
+    expect(disk.reported).toEqual(["started 2", "failed 2", "started 4", "saved 4"]);
   });
 
   it("keeps copies in memory between those that go to the disk", async () => {
@@ -179,7 +179,7 @@ describe("saving", () => {
       await disk.saving.begin(step);
       await disk.end();
     }
-    expect(disk.told).toEqual(["copied 2", "started 4", "saved 4"]);
+    expect(disk.reported).toEqual(["copied 2", "started 4", "saved 4"]);
     expect(disk.orders.map(({ write, keep }) => [write, keep])).toEqual([
       [false, true],
       [true, true],

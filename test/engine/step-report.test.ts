@@ -18,9 +18,9 @@ const stepped: RankStepped = {
 
 describe("StepReport", () => {
   it("times steps by their completion, however late and close together their reports arrive", () => {
-    const told: EventOf<"step.finished">[] = [];
+    const reported: EventOf<"step.finished">[] = [];
     const emit = (event: TroupeEventBody): void => {
-      if (event.kind === "step.finished") told.push(event as EventOf<"step.finished">);
+      if (event.kind === "step.finished") reported.push(event as EventOf<"step.finished">);
     };
     const listener = { stepMade: () => {} };
     const inspections = new Inspections();
@@ -40,7 +40,7 @@ describe("StepReport", () => {
     report.emit(2, done(1260), []);
     report.emit(3, done(1290), []);
 
-    expect(told.map(({ durationMs }) => durationMs)).toEqual([50, 60, 30]);
-    expect(told.map(({ samplesPerSecond }) => samplesPerSecond)).toEqual([60, 50, 100]);
+    expect(reported.map(({ durationMs }) => durationMs)).toEqual([50, 60, 30]);
+    expect(reported.map(({ samplesPerSecond }) => samplesPerSecond)).toEqual([60, 50, 100]);
   });
 });

@@ -30,10 +30,10 @@ class Disk implements Outlet {
 }
 
 function writing(outlet: Outlet, options: BoundedWriterOptions = {}) {
-  const told: (OutputFailed | OutputResumed)[] = [];
+  const reported: (OutputFailed | OutputResumed)[] = [];
   const writer = new BoundedWriter(outlet, options);
-  writer.onTrouble((trouble) => told.push(trouble));
-  return { writer, told };
+  writer.onTrouble((trouble) => reported.push(trouble));
+  return { writer, reported };
 }
 
 /** A pipe with a name, and its reader. */
@@ -50,28 +50,28 @@ describe("a disk that is full", () => {
   test("a full disk is reported once; lines that do not fit are counted, and the gap is marked", async () => {
     const disk = new Disk();
     const notice = (numLost: number) => `${numLost} lost\n`;
-    const { writer, told } = writing(disk, { maxHeldBytes: 50, notice });
+    const { writer, reported } = writing(disk, { maxHeldBytes: 50, notice });
     disk.isFull = true;
     for (let line = 0; line < 20; line++) writer.write(`line ${String(line).padStart(4, "0")}\n`);
     await new Promise((resolve) => setImmediate(resolve));
-    expect(told).toMatchObject([{ kind: "output.failed", output: "disk" }]);
+    expect(reported).toMatchObject([{ kind: "output.failed", output: "disk" }]);
     disk.isFull = false;
     await writer.close();
     expect(disk.text).toBe("line 0000\nline 0001\nline 0002\nline 0003\nline 0004\n15 lost\n");
-    expect(told.slice(1)).toEqual([{ kind: "output.resumed", output: "disk", numLost: 15 }]);
+    expect(reported.slice(1)).toEqual([{ kind: "output.resumed", output: "disk", numLost: 15 }]);
   });
 
   test("a disk that stays full is reported again at the end, with the number of lost lines", async () => {
     const disk = new Disk();
-    const { writer, told } = writing(disk, { maxHeldBytes: 50 });
+    const { writer, reported } = writing(disk, { maxHeldBytes: 50 });
     writer.write("out\n");
     await new Promise((resolve) => setImmediate(resolve));
     disk.isFull = true;
     for (let line = 0; line < 20; line++) writer.write(`line ${String(line).padStart(4, "0")}\n`);
     await writer.close();
     expect(disk.text).toBe("out\n");
-    expect(told.map((each) => ("numLost" in each ? each.numLost : undefined))).toEqual([undefined, 20]);
-    expect(told[1]).toMatchObject({ kind: "output.failed", error: { code: "ENOSPC" } });
+    expect(reported.map((each) => ("numLost" in each ? each.numLost : undefined))).toEqual([undefined, 20]);
+    expect(reported[1]).toMatchObject({ kind: "output.failed", error: { code: "ENOSPC" } });
   });
 });
 
@@ -84,13 +84,13 @@ describe("a pipe", () => {
   test("a pipe whose reader stops is closed at the end, and unread lines are counted", async () => {
     const { path, openReader } = pipe();
     const reader = openReader();
-    const { writer, told } = writing(RecordFile.open({ path: () => path }), { patienceMs: 20 });
+    const { writer, reported } = writing(RecordFile.open({ path: () => path }), { patienceMs: 20 });
     const line = `${"x".repeat(1023)}\n`;
     for (let count = 0; count < 1000; count++) writer.write(line);
     await writer.close();
     const taken = readSync(reader, Buffer.alloc(1 << 20));
     closeSync(reader);
-    const failed = told.filter((each) => each.kind === "output.failed");
+    const failed = reported.filter((each) => each.kind === "output.failed");
     expect(failed.at(-1)).toMatchObject({ numLost: 1000 - Math.floor(taken / line.length) });
     expect(taken).toBeGreaterThan(0);
   });
@@ -98,13 +98,13 @@ describe("a pipe", () => {
   test("a pipe whose reader has closed takes no more lines, and is reported once and at the end", async () => {
     const { path, openReader } = pipe();
     const reader = openReader();
-    const { writer, told } = writing(RecordFile.open({ path: () => path }), { prompt: true });
+    const { writer, reported } = writing(RecordFile.open({ path: () => path }), { prompt: true });
     writer.write("read\n");
     expect(readSync(reader, Buffer.alloc(5))).toBe(5);
     closeSync(reader);
     for (let count = 0; count < 3; count++) writer.write("unread\n");
     await writer.close();
-    expect(told).toMatchObject([
+    expect(reported).toMatchObject([
       { kind: "output.failed", output: path, error: { code: "EPIPE" } },
       { kind: "output.failed", numLost: 3 },
     ]);

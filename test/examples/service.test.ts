@@ -18,12 +18,12 @@ async function serve(
   onTestFinished(() => void server.kill("SIGKILL"));
   const ended = new Promise<number | null>((resolve) => server.once("exit", resolve));
   await new Promise<void>((resolve, reject) => {
-    let told = "";
+    let output = "";
     server.stderr.setEncoding("utf8").on("data", (text: string) => {
-      told += text;
-      if (told.includes("troupe: serving")) resolve();
+      output += text;
+      if (output.includes("troupe: serving")) resolve();
     });
-    void ended.then((code) => reject(new Error(`ended with ${code}: ${told}`)));
+    void ended.then((code) => reject(new Error(`ended with ${code}: ${output}`)));
   });
   return { server, ended };
 }

@@ -43,8 +43,8 @@ const { transformers, settings, folders } = JSON.parse(readFileSync(file, "utf8"
 const writing: readonly (string | undefined)[] = ["causal_lm", "seq2seq_lm"] satisfies Task[];
 const states = goldenFolders().filter(({ task, lacks }) => lacks === undefined && writing.includes(task));
 const known = states.filter((state) => {
-  const told = folders[state.name];
-  return told !== undefined && told.sha256 === digestOf(state);
+  const made = folders[state.name];
+  return made !== undefined && made.sha256 === digestOf(state);
 });
 const others = states.filter((state) => !known.includes(state));
 

@@ -35,7 +35,7 @@ def stopping(model, inputs, pad, begun):
 
 def main(*places):
     *goldens, target = places
-    told = {}
+    folders = {}
     for path in sorted((os.path.join(golden, name) for golden in goldens for name in os.listdir(golden)), key=os.path.basename):
         name = os.path.basename(path)
         if not os.path.exists(os.path.join(path, "config.json")):
@@ -71,20 +71,20 @@ def main(*places):
                         )
                     texts += [cut(text, stops) for text in out[:, begun:].tolist()]
                 results[setting + (", stopped" if stops else "")] = texts
-        told[name] = dict(sha256=digest(path), prompts=prompts, pad=pad, stop=stop, new_tokens=NEW_TOKENS, results=results)
+        folders[name] = dict(sha256=digest(path), prompts=prompts, pad=pad, stop=stop, new_tokens=NEW_TOKENS, results=results)
         print(name, stop, results["greedy, stopped"], results["4 beams, stopped"])
     with open(target, "w") as file:
-        json.dump(dict(transformers=hf.__version__, settings=SETTINGS, folders=told), file)
+        json.dump(dict(transformers=hf.__version__, settings=SETTINGS, folders=folders), file)
         file.write("\n")
 
 
 def digest(path):
     """By which the test knows the state: another one of the same name has other texts."""
-    told = hashlib.sha256()
+    summed = hashlib.sha256()
     for name in ["config.json", "model.safetensors"]:
         with open(os.path.join(path, name), "rb") as file:
-            told.update(file.read())
-    return told.hexdigest()
+            summed.update(file.read())
+    return summed.hexdigest()
 
 
 def cut(text, stops):

@@ -595,7 +595,7 @@ def rest(rng):
 
 
 def tuned(rng):
-    """LoRA of what is divided least well: name → (base, what peft is told, inputs)"""
+    """LoRA of what is divided least well: name → (base, the fields of peft, inputs)"""
     decoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_key_value_heads=1, num_hidden_layers=3, intermediate_size=43, attention_dropout=0,
                    bos_token_id=0, eos_token_id=0, max_position_embeddings=32, initializer_range=0.05)
     encoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, max_position_embeddings=32,
@@ -604,21 +604,21 @@ def tuned(rng):
         inputs = text(rng, config, types=False)
         return dict(inputs, labels=inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100))
     config = hf.LlamaConfig(**decoder)
-    told = dict(r=3, lora_alpha=7, use_rslora=True, target_modules="all-linear", modules_to_save=["lm_head"], task_type="CAUSAL_LM")
-    yield "llama-odd", hf.LlamaForCausalLM(config), told, causal(config)
+    settings = dict(r=3, lora_alpha=7, use_rslora=True, target_modules="all-linear", modules_to_save=["lm_head"], task_type="CAUSAL_LM")
+    yield "llama-odd", hf.LlamaForCausalLM(config), settings, causal(config)
     config = hf.MistralConfig(**{**decoder, "num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 6}, sliding_window=4)
-    told = dict(r=5, lora_alpha=2, target_modules=["k_proj", "v_proj", "o_proj", "up_proj"], exclude_modules=r".*layers\.1\..*", bias="none", task_type="CAUSAL_LM")
-    yield "mistral-odd", hf.MistralForCausalLM(config), told, causal(config)
+    settings = dict(r=5, lora_alpha=2, target_modules=["k_proj", "v_proj", "o_proj", "up_proj"], exclude_modules=r".*layers\.1\..*", bias="none", task_type="CAUSAL_LM")
+    yield "mistral-odd", hf.MistralForCausalLM(config), settings, causal(config)
     config = hf.GPT2Config(vocab_size=61, n_positions=32, n_embd=30, n_head=5, n_layer=3, n_inner=43, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
-    told = dict(r=4, lora_alpha=4, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True, task_type="CAUSAL_LM", rank_pattern={"mlp.c_proj": 2})
-    yield "gpt2-odd", hf.GPT2LMHeadModel(config), told, causal(config)
+    settings = dict(r=4, lora_alpha=4, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True, task_type="CAUSAL_LM", rank_pattern={"mlp.c_proj": 2})
+    yield "gpt2-odd", hf.GPT2LMHeadModel(config), settings, causal(config)
     config = hf.BertConfig(**encoder, num_labels=3)
-    told = dict(r=2, lora_alpha=3, target_modules=["key", "dense"], modules_to_save=["classifier", "pooler"], task_type="SEQ_CLS")
-    yield "bert-saved", hf.BertForSequenceClassification(config), told, dict(text(rng, config), labels=torch.tensor([0, 2, 1]))
+    settings = dict(r=2, lora_alpha=3, target_modules=["key", "dense"], modules_to_save=["classifier", "pooler"], task_type="SEQ_CLS")
+    yield "bert-saved", hf.BertForSequenceClassification(config), settings, dict(text(rng, config), labels=torch.tensor([0, 2, 1]))
     config = hf.MegatronBertConfig(**encoder, num_labels=3)
-    told = dict(r=2, lora_alpha=3, target_modules=["query", "dense"], bias="all", task_type="TOKEN_CLS")
+    settings = dict(r=2, lora_alpha=3, target_modules=["query", "dense"], bias="all", task_type="TOKEN_CLS")
     inputs = text(rng, config)
-    yield "megatron-bert-tokens", hf.MegatronBertForTokenClassification(config), told, dict(inputs, labels=torch.randint(0, 3, inputs["input_ids"].shape))
+    yield "megatron-bert-tokens", hf.MegatronBertForTokenClassification(config), settings, dict(inputs, labels=torch.randint(0, 3, inputs["input_ids"].shape))
     config = hf.GPTNeoXConfig(vocab_size=61, hidden_size=40, num_attention_heads=5, num_hidden_layers=2, intermediate_size=43, max_position_embeddings=32, bos_token_id=0,
                               eos_token_id=0, initializer_range=0.05)
     yield "gpt-neox-odd", hf.GPTNeoXForCausalLM(config), dict(r=3, lora_alpha=7, target_modules="all-linear", task_type="CAUSAL_LM"), causal(config)
@@ -629,12 +629,12 @@ def tuned(rng):
     yield "opt-odd", hf.OPTForCausalLM(config), dict(r=2, lora_alpha=3, target_modules="all-linear", bias="lora_only", task_type="CAUSAL_LM"), causal(config)
     config = hf.T5Config(vocab_size=61, d_model=30, d_kv=5, d_ff=43, num_layers=3, num_heads=5, dropout_rate=0, initializer_factor=0.4, decoder_start_token_id=0)
     inputs = dict(text(rng, config, types=False), labels=ids(rng, 3, 9, 61))
-    told = dict(r=3, lora_alpha=8, target_modules=["k", "o", "wi", "wo"], alpha_pattern={"EncDecAttention.k": 2})
-    yield "t5-odd", hf.T5ForConditionalGeneration(config), told, inputs
+    settings = dict(r=3, lora_alpha=8, target_modules=["k", "o", "wi", "wo"], alpha_pattern={"EncDecAttention.k": 2})
+    yield "t5-odd", hf.T5ForConditionalGeneration(config), settings, inputs
 
 
 def tuned_elsewhere(rng):
-    """LoRA's fields that neither of its neighbours varies: name → (base, what peft is told, inputs)"""
+    """LoRA's fields that neither of its neighbours varies: name → (base, the fields of peft, inputs)"""
     decoder = dict(vocab_size=53, hidden_size=24, num_attention_heads=4, num_key_value_heads=1, num_hidden_layers=3, intermediate_size=33, attention_dropout=0, bos_token_id=0,
                    eos_token_id=0, max_position_embeddings=32, initializer_range=0.1)
     def causal(config):
@@ -644,13 +644,13 @@ def tuned_elsewhere(rng):
     yield "llama-words-saved", hf.LlamaForCausalLM(config), dict(r=1, lora_alpha=1, target_modules=["v_proj"], modules_to_save=["embed_tokens", "lm_head"], task_type="CAUSAL_LM"), causal(config)
     stacks = hf.BartConfig(vocab_size=53, d_model=24, encoder_layers=2, decoder_layers=3, encoder_ffn_dim=33, decoder_ffn_dim=31, encoder_attention_heads=3, decoder_attention_heads=4,
                            max_position_embeddings=24, dropout=0, init_std=0.1)
-    told = dict(r=3, lora_alpha=4, target_modules=["k_proj", "fc2"], layers_to_transform=1, layers_pattern=["blocks", "layers"])
-    yield "bart-second-layers", hf.BartForConditionalGeneration(stacks), told, dict(text(rng, stacks), labels=ids(rng, 3, 6, 53))
+    settings = dict(r=3, lora_alpha=4, target_modules=["k_proj", "fc2"], layers_to_transform=1, layers_pattern=["blocks", "layers"])
+    yield "bart-second-layers", hf.BartForConditionalGeneration(stacks), settings, dict(text(rng, stacks), labels=ids(rng, 3, 6, 53))
     sound = hf.Wav2Vec2Config(vocab_size=11, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=33, conv_dim=(6, 8), conv_kernel=(7, 3), conv_stride=(3, 2),
                               hidden_dropout=0, activation_dropout=0, attention_dropout=0, feat_proj_dropout=0, final_dropout=0, layerdrop=0, apply_spec_augment=False,
                               num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2)
-    told = dict(r=2, lora_alpha=5, target_modules=["q_proj", "intermediate_dense", "projection"], modules_to_save=["lm_head"], rank_pattern={"q_proj": 24})
-    yield "wav2vec2-projections", hf.Wav2Vec2ForCTC(sound), told, dict(input_values=torch.randn(2, 150), labels=ids(rng, 2, 3, 11, low=1))
+    settings = dict(r=2, lora_alpha=5, target_modules=["q_proj", "intermediate_dense", "projection"], modules_to_save=["lm_head"], rank_pattern={"q_proj": 24})
+    yield "wav2vec2-projections", hf.Wav2Vec2ForCTC(sound), settings, dict(input_values=torch.randn(2, 150), labels=ids(rng, 2, 3, 11, low=1))
     towers = hf.CLIPConfig(text_config=dict(vocab_size=53, hidden_size=24, intermediate_size=33, num_hidden_layers=2, num_attention_heads=3, max_position_embeddings=9, eos_token_id=52,
                            bos_token_id=51), vision_config=dict(hidden_size=20, intermediate_size=31, num_hidden_layers=2, num_attention_heads=5, image_size=6, patch_size=3, num_channels=2), projection_dim=7)
     words = ids(rng, 3, 9, 51)
@@ -660,7 +660,7 @@ def tuned_elsewhere(rng):
 
 
 def adapters(rng):
-    """name → (base, what peft is told, inputs)"""
+    """name → (base, the fields of peft, inputs)"""
     pick = lambda *names: sorted(rng.sample(names, rng.randrange(1, len(names) + 1)))
     common = lambda **more: dict(r=rng.randrange(1, 7), lora_alpha=rng.randrange(1, 20), **more)
     config = encoder_config(rng, hf.BertConfig)
@@ -668,26 +668,26 @@ def adapters(rng):
     yield "bert-all-linear", hf.BertForMaskedLM(config), common(target_modules="all-linear"), dict(inputs, labels=masked(rng, inputs))
     config = encoder_config(rng, hf.RobertaConfig, num_labels=3)
     inputs = text(rng, config, types=False)
-    told = common(target_modules=r".*layer\.\d+\.(attention\.self\.(query|key)|output\.dense)", bias="lora_only", task_type="SEQ_CLS")
-    yield "roberta-pattern", hf.RobertaForSequenceClassification(config), told, dict(inputs, labels=torch.randint(0, 3, (3,)))
+    settings = common(target_modules=r".*layer\.\d+\.(attention\.self\.(query|key)|output\.dense)", bias="lora_only", task_type="SEQ_CLS")
+    yield "roberta-pattern", hf.RobertaForSequenceClassification(config), settings, dict(inputs, labels=torch.randint(0, 3, (3,)))
     config = encoder_config(rng, hf.AlbertConfig, embedding_size=14, num_hidden_groups=2, classifier_dropout_prob=0)
     inputs = text(rng, config, types=False)
-    told = common(target_modules=pick("query", "value", "ffn"), task_type="QUESTION_ANS", use_rslora=True)
-    yield ("albert-spans", hf.AlbertForQuestionAnswering(config), told,
+    settings = common(target_modules=pick("query", "value", "ffn"), task_type="QUESTION_ANS", use_rslora=True)
+    yield ("albert-spans", hf.AlbertForQuestionAnswering(config), settings,
            dict(inputs, start_positions=torch.tensor([1, 2, 0]), end_positions=torch.tensor([3, 4, 1])))
     config = hf.GPT2Config(vocab_size=77, n_positions=32, n_embd=40, n_head=4, n_layer=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
                            bos_token_id=0, eos_token_id=0)
     inputs = text(rng, config)
     inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
-    told = common(target_modules=["c_attn", *pick("c_proj", "c_fc")], bias="all", fan_in_fan_out=True, task_type="CAUSAL_LM")
-    yield "gpt2-biases", hf.GPT2LMHeadModel(config), told, inputs
+    settings = common(target_modules=["c_attn", *pick("c_proj", "c_fc")], bias="all", fan_in_fan_out=True, task_type="CAUSAL_LM")
+    yield "gpt2-biases", hf.GPT2LMHeadModel(config), settings, inputs
     config = hf.Qwen2Config(vocab_size=79, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, num_hidden_layers=3,
                             intermediate_size=70, attention_dropout=0, bos_token_id=0, eos_token_id=0)
     inputs = text(rng, config, types=False)
     inputs["labels"] = inputs["input_ids"].masked_fill(inputs["attention_mask"] == 0, -100)
-    told = common(target_modules=["q_proj", "k_proj", *pick("o_proj", "gate_proj", "down_proj")], layers_to_transform=[0, 2],
+    settings = common(target_modules=["q_proj", "k_proj", *pick("o_proj", "gate_proj", "down_proj")], layers_to_transform=[0, 2],
                   rank_pattern={"k_proj": 5}, alpha_pattern={"layers.2.self_attn.q_proj": 3}, task_type="CAUSAL_LM")
-    yield "qwen2-layers", hf.Qwen2ForCausalLM(config), told, inputs
+    yield "qwen2-layers", hf.Qwen2ForCausalLM(config), settings, inputs
     config = hf.T5Config(vocab_size=73, d_model=32, d_kv=8, d_ff=50, num_layers=2, num_heads=4, dropout_rate=0, initializer_factor=0.3, feed_forward_proj="gated-gelu",
                          decoder_start_token_id=0, pad_token_id=0)
     inputs = text(rng, config, types=False)
@@ -706,7 +706,7 @@ def adapters(rng):
 
 
 def prompts(rng):
-    """name → (base, what peft is told, inputs)"""
+    """name → (base, the fields of peft, inputs)"""
     config = hf.LlamaConfig(vocab_size=79, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, num_hidden_layers=2,
                             intermediate_size=70, pad_token_id=0, bos_token_id=1, eos_token_id=2)
     inputs = text(rng, config, types=False)
@@ -769,24 +769,24 @@ def prompts(rng):
 
 
 def rescaled(rng):
-    """(IA)³: name → (base, what peft is told, inputs)"""
+    """(IA)³: name → (base, the fields of peft, inputs)"""
     encoder = dict(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=3, intermediate_size=43, max_position_embeddings=32,
                    hidden_dropout_prob=0, attention_probs_dropout_prob=0, initializer_range=0.05)
     causal = lambda config: (lambda given: dict(given, labels=given["input_ids"].masked_fill(given["attention_mask"] == 0, -100)))(text(rng, config, types=False))
     config = hf.BertConfig(**encoder, num_labels=3)
     yield "bert", hf.BertForSequenceClassification(config), dict(kind="ia3", task_type="SEQ_CLS"), dict(text(rng, config), labels=torch.tensor([0, 2, 1]))
     config = hf.GPT2Config(vocab_size=61, n_positions=32, n_embd=30, n_head=5, n_layer=2, n_inner=43, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
-    told = dict(kind="ia3", task_type="CAUSAL_LM", target_modules=["c_attn", "c_fc", "c_proj"], feedforward_modules=["c_fc", "attn.c_proj"])
+    settings = dict(kind="ia3", task_type="CAUSAL_LM", target_modules=["c_attn", "c_fc", "c_proj"], feedforward_modules=["c_fc", "attn.c_proj"])
     # peft wants a subset by name where both are lists.
-    told.update(target_modules=r".*\.(attn\.c_attn|mlp\.c_fc|attn\.c_proj|mlp\.c_proj)", feedforward_modules=r".*\.(mlp\.c_fc|attn\.c_proj)")
-    yield "gpt2-odd", hf.GPT2LMHeadModel(config), told, causal(config)
+    settings.update(target_modules=r".*\.(attn\.c_attn|mlp\.c_fc|attn\.c_proj|mlp\.c_proj)", feedforward_modules=r".*\.(mlp\.c_fc|attn\.c_proj)")
+    yield "gpt2-odd", hf.GPT2LMHeadModel(config), settings, causal(config)
     config = hf.LlamaConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_key_value_heads=1, num_hidden_layers=3, intermediate_size=43, attention_dropout=0,
                             bos_token_id=0, eos_token_id=0, attention_bias=True, mlp_bias=True)
     yield "llama", hf.LlamaForCausalLM(config), dict(kind="ia3", task_type="CAUSAL_LM"), causal(config)
     config = hf.LlamaConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_key_value_heads=1, num_hidden_layers=2, intermediate_size=43, attention_dropout=0,
                             bos_token_id=0, eos_token_id=0)
-    told = dict(kind="ia3", task_type="CAUSAL_LM", target_modules="all-linear", feedforward_modules=["q_proj", "k_proj", "down_proj"])
-    yield "llama-all", hf.LlamaForCausalLM(config), told, causal(config)
+    settings = dict(kind="ia3", task_type="CAUSAL_LM", target_modules="all-linear", feedforward_modules=["q_proj", "k_proj", "down_proj"])
+    yield "llama-all", hf.LlamaForCausalLM(config), settings, causal(config)
     config = hf.OPTConfig(vocab_size=61, hidden_size=30, num_attention_heads=5, num_hidden_layers=2, ffn_dim=43, max_position_embeddings=32, dropout=0, init_std=0.05)
     yield "opt", hf.OPTForCausalLM(config), dict(kind="ia3", task_type="CAUSAL_LM"), causal(config)
     config = hf.GPTNeoXConfig(vocab_size=61, hidden_size=40, num_attention_heads=5, num_hidden_layers=2, intermediate_size=43, max_position_embeddings=32, bos_token_id=0,
@@ -796,7 +796,7 @@ def rescaled(rng):
     yield "t5", hf.T5ForConditionalGeneration(config), dict(kind="ia3"), dict(text(rng, config, types=False), labels=ids(rng, 3, 9, 61))
 
 
-def write_adapter(folder, base, told, inputs):
+def write_adapter(folder, base, settings, inputs):
     import peft
     base.eval()
     base.set_attn_implementation("eager")
@@ -807,15 +807,15 @@ def write_adapter(folder, base, told, inputs):
         if not hasattr(base, old) and hasattr(base, new):
             setattr(base, old, getattr(base, new))
     kinds = dict(prefix=peft.PrefixTuningConfig, prompt=peft.PromptTuningConfig, encoder=peft.PromptEncoderConfig, ia3=peft.IA3Config,
-                 lora=lambda **told: peft.LoraConfig(lora_dropout=0, **told))
-    kind = told.pop("kind", "prompt" if "num_virtual_tokens" in told else "lora")
-    model = peft.get_peft_model(base, kinds[kind](**told)).eval()
+                 lora=lambda **settings: peft.LoraConfig(lora_dropout=0, **settings))
+    kind = settings.pop("kind", "prompt" if "num_virtual_tokens" in settings else "lora")
+    model = peft.get_peft_model(base, kinds[kind](**settings)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.requires_grad:
                 parameter.add_(0.1 * torch.randn_like(parameter))
     model.save_pretrained(os.path.join(folder, "adapter"))
-    if kind == "encoder" or told.get("prefix_projection"):
+    if kind == "encoder" or settings.get("prefix_projection"):
         write_encoder(os.path.join(folder, "adapter"), model)
     more = dict(return_loss=True) if isinstance(base, hf.CLIPModel) else {}
     record(folder, model, inputs, more, "every trained parameter")
@@ -930,9 +930,9 @@ def main():
             if word in name or states is tiny:
                 write(place(name), model, inputs)
     for states, suffix in () if word == "tiny" else ((adapters, "lora"), (tuned, "lora"), (tuned_elsewhere, "lora"), (prompts, "prompt"), (rescaled, "ia3")):
-        for name, base, told, inputs in states(random.Random(seed)):
+        for name, base, settings, inputs in states(random.Random(seed)):
             if word in f"{name}-{suffix}":
-                write_adapter(place(f"{name}-{suffix}"), base, told, inputs)
+                write_adapter(place(f"{name}-{suffix}"), base, settings, inputs)
 
 
 main()

@@ -62,7 +62,7 @@ afterAll(async () => {
 const recipeOf = ({ name }: GoldenFolder) => (golden.get(name) as Golden).recipe;
 
 /** The figures that a run reported of each of its models. */
-interface Told {
+interface GoldenRun {
   /** By model, of every step. */
   readonly losses: readonly (readonly number[])[];
   /** By model, of its outputs. */
@@ -84,13 +84,13 @@ async function run(
   models: readonly GoldenFolder[],
   { options, replicas }: Layout,
   config: Readonly<Record<string, unknown>>,
-): Promise<Told> {
+): Promise<GoldenRun> {
   const weights = await weightsOf(models);
   const losses = models.map((): number[] => []);
   let errors: readonly number[] = [];
   await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
   runtime.on("step.finished", (event) => {
-    for (const [index, told] of losses.entries()) told.push(event.losses?.[keyOf(index)] ?? Number.NaN);
+    for (const [index, each] of losses.entries()) each.push(event.losses?.[keyOf(index)] ?? Number.NaN);
   });
   runtime.on("evaluation.finished", ({ metrics }) => {
     errors = models.map((_, index) => metrics?.[keyOf(index)] ?? Number.NaN);
@@ -101,10 +101,10 @@ async function run(
 }
 
 /** A step at rate 0 leaves the weights: behind it the outputs are judged, and its moments tell every gradient. */
-async function firstStep(models: readonly GoldenFolder[], layout: Layout, dir: string): Promise<Told> {
+async function firstStep(models: readonly GoldenFolder[], layout: Layout, dir: string): Promise<GoldenRun> {
   const checkpoint = { dir, everySteps: 1 };
-  const told = { ...layout, options: { ...layout.options, checkpoint } };
-  return run(models, told, { steps: 1, lr: 0, evaluate: 1 });
+  const saving = { ...layout, options: { ...layout.options, checkpoint } };
+  return run(models, saving, { steps: 1, lr: 0, evaluate: 1 });
 }
 
 async function checkGradients(folder: GoldenFolder, index: number, dir: string): Promise<void> {
@@ -133,14 +133,14 @@ async function checkGradients(folder: GoldenFolder, index: number, dir: string):
 }
 
 /** The ten losses of each model, by the title of the layout. */
-const tens = new Map<string, Told>();
+const tens = new Map<string, GoldenRun>();
 
 // Each run starts once, and its first test waits for it.
 for (const layout of folders.length === 0 ? [] : layouts) {
   describe(`${layout.title}, a run equals transformers`, () => {
     const dir = join(directory, `moments-${layouts.indexOf(layout)}`);
-    let first: Told;
-    let ten: Told;
+    let first: GoldenRun;
+    let ten: GoldenRun;
     beforeAll(async () => {
       first = await firstStep(folders, layout, dir);
     });

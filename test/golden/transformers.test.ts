@@ -32,10 +32,10 @@ for golden, base, written in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3])
         config = peft.PeftConfig.from_pretrained(written)
         kind = peft.mapping_func.MODEL_TYPE_TO_PEFT_MODEL_MAPPING.get(config.task_type) if config.is_prompt_learning else None
         model = (kind or peft.PeftModel)(model, config)
-        told = model.load_adapter(written, "default")
-        missing = [name for name in told.missing_keys if any(part in name for part in ("lora", "ia3", "modules_to_save"))]
+        loaded = model.load_adapter(written, "default")
+        missing = [name for name in loaded.missing_keys if any(part in name for part in ("lora", "ia3", "modules_to_save"))]
         # Of a prompt, which it reads by itself, peft calls unexpected what it has written too.
-        unexpected = [name for name in told.unexpected_keys if name != "prompt_embeddings"]
+        unexpected = [name for name in loaded.unexpected_keys if name != "prompt_embeddings"]
         if missing or unexpected: complaints["adapter"] = [*missing, *unexpected]
     state = load_file(golden + "/golden.safetensors")
     inputs = {name[6:]: value for name, value in state.items() if name.startswith("input.")}
@@ -48,7 +48,7 @@ for golden, base, written in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3])
 
 describe.skipIf(python === undefined || folders.length === 0)("transformers reads what is written of", () => {
   let directory: string;
-  let told: { complaints: object; error: number }[] = [];
+  let reported: { complaints: object; error: number }[] = [];
 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "troupe-transformers-"));
@@ -65,7 +65,7 @@ describe.skipIf(python === undefined || folders.length === 0)("transformers read
       triples.push(folder.path, folder.base, written);
     }
     const { stdout } = await promisify(execFile)(python as string, ["-c", script, ...triples]);
-    told = stdout
+    reported = stdout
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
@@ -75,8 +75,8 @@ describe.skipIf(python === undefined || folders.length === 0)("transformers read
   test.each(folders.map(({ name }, index) => [name, index] as const))(
     "golden/%s, without a missing or unexpected name, for the same outputs and loss",
     (_, index) => {
-      expect(told[index]?.complaints).toEqual({});
-      expect(told[index]?.error).toBeLessThan(1e-5);
+      expect(reported[index]?.complaints).toEqual({});
+      expect(reported[index]?.error).toBeLessThan(1e-5);
     },
   );
 });

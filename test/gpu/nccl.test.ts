@@ -49,14 +49,14 @@ describe.skipIf(numGpus < 2)("between two GPUs", () => {
     { ranks: 2, pp: 2, accumulation: 2 },
   ] as const)("a run by NCCL has the losses of one by references and copies: %j", async (options) => {
     const expected = await runTiny(workspace, { ...options, device: "cuda" });
-    const told = await runTiny(workspace, {
+    const outcome = await runTiny(workspace, {
       ...options,
       device: "cuda",
       placement: "process",
       carrier: "nccl",
     });
-    expect([told.error, expected.error]).toEqual([undefined, undefined]);
-    expect(told.losses).toEqual(expected.losses);
+    expect([outcome.error, expected.error]).toEqual([undefined, undefined]);
+    expect(outcome.losses).toEqual(expected.losses);
   });
 
   it("NCCL's own sums are the same on every rank, and near those in rank order", async () => {

@@ -6,9 +6,9 @@ const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
 
 async function losses(options: Parameters<typeof runTiny>[1]): Promise<readonly number[]> {
-  const told = await runTiny(workspace, options);
-  if (told.error !== undefined) throw told.error;
-  return told.losses;
+  const outcome = await runTiny(workspace, options);
+  if (outcome.error !== undefined) throw outcome.error;
+  return outcome.losses;
 }
 
 describe.skipIf(!hasGpu)("training on one GPU", () => {

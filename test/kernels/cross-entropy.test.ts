@@ -163,7 +163,7 @@ describe("linear_cross_entropy", () => {
     expect(numbers(alone as Tensor)).toEqual(numbers(both[0] as Tensor));
   });
 
-  it("walks the same graph twice when told to keep it, and refuses to otherwise", () => {
+  it("walks the same graph twice when asked to keep it, and refuses to otherwise", () => {
     const { hidden, weight, targets } = projection(5, 7, 3, "float32");
     const loss = ops.troupe.linearCrossEntropy(hidden, weight, targets, ignored);
     const once = grad(loss, [hidden], undefined, { retainGraph: true });

@@ -40,7 +40,7 @@ describe("chunk_square_sums", () => {
 
 describe("reduce_ranks_", () => {
   it.each(floatTypes)(
-    "adds slices of %s in list order in float32, on top of what is there when told to",
+    "adds slices of %s in list order in float32, on top of what is there when asked to",
     (dtype) => {
       const sources = [1, 2, 3].map((stream) => normal([10_000], stream, { dtype, std: 10 ** stream }));
       const parts = sources.map((source) => source.narrow(0, 777, 5001).to("float32")) as [

@@ -128,10 +128,10 @@ describe.each(Object.entries(steps))("%s", (_, step) => {
   it("takes from memory what its gradient is multiplied by, with the bits of a number", () => {
     const factor = 0.1 / 3;
     for (const sign of [1, -1]) {
-      const [told, read] = [fresh(), fresh()];
-      step(told, sign * factor);
+      const [given, read] = [fresh(), fresh()];
+      step(given, sign * factor);
       step(read, sign, tensor([factor, 0], float64));
-      for (const [index, state] of told.entries()) expectSame(read[index] as Tensor, state);
+      for (const [index, state] of given.entries()) expectSame(read[index] as Tensor, state);
     }
   });
 

@@ -92,11 +92,11 @@ export class LaunchedRun {
   /** Resolves once such an event has been reported; rejects if the run ends before. */
   async until(matches: (event: TroupeEvent) => boolean): Promise<void> {
     if (this.events.some(matches)) return;
-    const told = new Promise<void>((resolve) => this.#waiting.push({ matches, resolve }));
+    const heard = new Promise<void>((resolve) => this.#waiting.push({ matches, resolve }));
     const ended = this.#ended.then((code) => {
       throw new Error(`it ended with ${code} before: ${this.err}`);
     });
-    await Promise.race([told, ended]);
+    await Promise.race([heard, ended]);
   }
 
   [Symbol.dispose](): void {

@@ -5,7 +5,7 @@ import { lossesOf, type Workspace } from "../fixtures/run-tiny.ts";
 export interface Column {
   readonly name: string;
   readonly options: RuntimeOptions & { readonly ranks: number };
-  /** Which families it is for; all unless told otherwise. */
+  /** Which families it is for; all unless given. */
   readonly only?: RegExp;
 }
 

@@ -1,7 +1,7 @@
 // Run by compare.ts, once for each tree: trains the combinations that it receives, and answers with the losses of every run.
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
-import type { Told, Workspace } from "../fixtures/run-tiny.ts";
+import type { Outcome, Workspace } from "../fixtures/run-tiny.ts";
 import type { Matrix } from "./matrix.ts";
 import type { Switch } from "./switches.ts";
 
@@ -16,7 +16,7 @@ const [tree = "."] = process.argv.slice(2);
 const { Workspace: TreeWorkspace, Matrix: TreeMatrix, switches } = await importTree(tree);
 using workspace = new TreeWorkspace();
 const matrix = new TreeMatrix(workspace);
-const told = new Set<string>();
+const printed = new Set<string>();
 
 answer(switches);
 for await (const line of createInterface({ input: process.stdin })) {
@@ -24,9 +24,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   const outcome = await matrix.try(switches.filter(({ name }) => names.includes(name)));
   const runs: Record<string, readonly number[]> = {};
   for (const [key, run] of workspace.runs) {
-    if (told.has(key)) continue;
-    told.add(key);
-    const made: Told | readonly number[] = await run.catch(() => []);
+    if (printed.has(key)) continue;
+    printed.add(key);
+    const made: Outcome | readonly number[] = await run.catch(() => []);
     // Older trees keep the losses alone.
     runs[nameOf(key)] = "losses" in made ? made.losses : made;
   }

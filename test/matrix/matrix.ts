@@ -1,5 +1,5 @@
 import type { RuntimeOptions } from "../../src/entries/index.ts";
-import { lossesOf, toldBy, type Workspace } from "../fixtures/run-tiny.ts";
+import { lossesOf, outcomeOf, type Workspace } from "../fixtures/run-tiny.ts";
 import type { Switch } from "./switches.ts";
 
 /** The result of one combination. */
@@ -62,7 +62,7 @@ export class Matrix {
     try {
       const job = on.find((each) => each.job !== undefined)?.job;
       const [options, config] = spread(on);
-      const { losses, events } = await toldBy(this.#workspace, { ...options, ...this.#on }, config, job);
+      const { losses, events } = await outcomeOf(this.#workspace, { ...options, ...this.#on }, config, job);
       const unrecorded = events.flatMap((event) => (event.kind === "block.unrecorded" ? [event.reason] : []));
       const calls = events.flatMap((event) =>
         event.kind === "step.finished" && event.blockCalls !== undefined ? [event.blockCalls] : [],

@@ -114,8 +114,8 @@ async function trainFamilies(only: string | undefined): Promise<void> {
       cells.push(cell);
       const { failure, deviationNats } = cell;
       const broken = cellHolds(cell) ? "" : failure === undefined ? "  TOO FAR" : `FAILED: ${failure}`;
-      const told = failure === undefined ? `${deviationNats.toExponential(1)} nats` : "";
-      process.stdout.write(`${family} + ${column.name}  ${told}${broken}\n`);
+      const figure = failure === undefined ? `${deviationNats.toExponential(1)} nats` : "";
+      process.stdout.write(`${family} + ${column.name}  ${figure}${broken}\n`);
     }
   }
   const numBroken = cells.filter((cell) => !cellHolds(cell)).length;
@@ -130,8 +130,8 @@ async function planFamilies(only: string | undefined): Promise<void> {
   for (const family of familyNames.filter((name) => only === undefined || name === only)) {
     for (const column of memoryColumns) {
       const ratio = await plannedOverMeasured(workspace, family, column);
-      const told = typeof ratio === "number" ? ratio.toFixed(3) : ratio;
-      process.stdout.write(`${family} + ${column.name}  planned / measured ${told}\n`);
+      const figure = typeof ratio === "number" ? ratio.toFixed(3) : ratio;
+      process.stdout.write(`${family} + ${column.name}  planned / measured ${figure}\n`);
     }
   }
 }

@@ -24,8 +24,8 @@ describe("the configuration of a GPT-2", () => {
   });
 
   test("config.json names the model's special tokens, except those that its vocabulary lacks", () => {
-    const told = { ...tiny, bos_token_id: 0, eos_token_id: 50256 };
-    expect(new GPT2LMHeadModel(told).configJson).toMatchObject({ bos_token_id: 0, eos_token_id: null });
+    const given = { ...tiny, bos_token_id: 0, eos_token_id: 50256 };
+    expect(new GPT2LMHeadModel(given).configJson).toMatchObject({ bos_token_id: 0, eos_token_id: null });
     expect(new GPT2LMHeadModel().configJson).toMatchObject({ bos_token_id: 50256, eos_token_id: 50256 });
   });
 

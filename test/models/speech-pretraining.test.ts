@@ -143,7 +143,7 @@ describe("masked frames", () => {
   };
 
   test("masked frames stand in spans within a recording, and each is contrasted with others of its own recording, all equally often", () => {
-    const told = new Map<number, number>();
+    const reported = new Map<number, number>();
     const rounds = 600;
     const wrong: string[] = [];
     for (let round = 0; round < rounds; round++) {
@@ -158,14 +158,14 @@ describe("masked frames", () => {
         if (!own.every(isRight)) wrong.push(`round ${round}, frame ${place}: ${own}`);
         if (isMasked === 1 && place % LENGTH >= (lengths[rowOf(place)] ?? 0)) wrong.push(`padding ${place}`);
         if (isMasked === 1 && rowOf(place) === 0)
-          for (const other of own) told.set(other, (told.get(other) ?? 0) + 1);
+          for (const other of own) reported.set(other, (reported.get(other) ?? 0) + 1);
       }
       // A recording shorter than a span has none.
       if (masked.slice(2 * LENGTH, 3 * LENGTH).includes(1)) wrong.push(`round ${round}: a short one`);
     }
     expect(wrong).toEqual([]);
     // A place in the middle is masked in four rounds of ten: 5 % is a deviation of its 240, and 0.2 four.
-    const inside = Array.from({ length: 20 }, (_, place) => told.get(place + 10) ?? 0);
+    const inside = Array.from({ length: 20 }, (_, place) => reported.get(place + 10) ?? 0);
     const mean = inside.reduce((sum, count) => sum + count, 0) / inside.length;
     for (const count of inside) expect(Math.abs(count / mean - 1)).toBeLessThan(0.2);
   });
@@ -236,12 +236,12 @@ describe("a model that is pre-trained", () => {
 
   test("draws the same codes on one rank that accumulates and on two, at ZeRO 3, recomputed, split by heads, on two stages", async () => {
     const losses = async (options: RuntimeOptions) => {
-      const told: number[] = [];
+      const reported: number[] = [];
       await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
-      runtime.on("step.finished", ({ lossNats }) => void told.push(lossNats));
+      runtime.on("step.finished", ({ lossNats }) => void reported.push(lossNats));
       const job = new URL("../fixtures/jobs/family.ts", import.meta.url);
       await runtime.run(job, { family: "wav2vec 2 pre-training" });
-      return told;
+      return reported;
     };
     const alone = await losses({ ranks: 1, accumulation: 2 });
     expect(alone).toHaveLength(4);

@@ -160,11 +160,11 @@ test("data2vec's model of speech is its base model where nothing is said", () =>
 
 test("a run that masks and leaves out draws the same on one rank that accumulates and on two, at ZeRO 3, recomputed, split by heads", async () => {
   const losses = async (options: RuntimeOptions) => {
-    const told: number[] = [];
+    const reported: number[] = [];
     await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
-    runtime.on("step.finished", ({ lossNats }) => void told.push(lossNats));
+    runtime.on("step.finished", ({ lossNats }) => void reported.push(lossNats));
     await runtime.run(new URL("../fixtures/jobs/speech.ts", import.meta.url));
-    return told;
+    return reported;
   };
   const alone = await losses({ ranks: 1, accumulation: 2 });
   expect(alone).toHaveLength(4);

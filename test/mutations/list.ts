@@ -57,7 +57,7 @@ const weights = "test/job/loss-weights.test.ts";
 const weighted = "test/trainer/training/weighted-losses.test.ts";
 const samples = "test/data/sample-dataset.test.ts";
 const loops = "test/trainer/training/loop.test.ts";
-const toldToLinked =
+const reportedToLinked =
   "a process's end is reported to each process linked with it, even if they never spoke, and to no other";
 
 /** Mistakes that the tests named by the registers of docs/reference must notice. */
@@ -774,7 +774,7 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
-    name: "a killed run counts as one that never told its end",
+    name: "a killed run counts as one that never reported its end",
     file: "src/library/checkpoint/reading/run-record.ts",
     from: "return holder === undefined",
     to: "return holder !== undefined",
@@ -1508,14 +1508,14 @@ export const mutations: readonly Mutation[] = [
     file: "src/runtime/hosting/process-pool.ts",
     from: '      peer.order({ kind: "lost", index: host.index });\n',
     to: "",
-    caughtBy: [by("test/runtime/process.test.ts", toldToLinked)],
+    caughtBy: [by("test/runtime/process.test.ts", reportedToLinked)],
   },
   {
     name: "all processes learn of each one's end",
     file: "src/runtime/hosting/process-pool.ts",
     from: "for (const peer of host.peers) {",
     to: "for (const peer of this.#running.values()) {",
-    caughtBy: [by("test/runtime/process.test.ts", toldToLinked)],
+    caughtBy: [by("test/runtime/process.test.ts", reportedToLinked)],
   },
   {
     name: "a host leaves before its head has heard it to the end",

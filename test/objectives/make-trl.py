@@ -77,7 +77,7 @@ def texts(num, length, words):
 
 
 def preferences():
-    told = []
+    cases = []
     for loss_type, beta in [("sigmoid", 0.1), ("sigmoid", 0.5), ("ipo", 0.1), ("ipo", 0.7)]:
         tokens, mask, policy, reference = texts(4, 8, 5)
         leaf = policy.requires_grad_()
@@ -97,14 +97,14 @@ def preferences():
         model = lambda **_: SimpleNamespace(logits=leaf)
         given = dict(input_ids=tokens, completion_mask=mask, attention_mask=torch.ones_like(mask))
         loss = DPOTrainer._compute_loss(self, model, given, False)
-        told.append(
+        cases.append(
             dict(kind=loss_type, beta=beta, tokens=rows(tokens), mask=rows(mask), policy=rows(policy), reference=rows(reference), **differentiated(loss, leaf))
         )
-    return told
+    return cases
 
 
 def kto():
-    told = []
+    cases = []
     for weights, beta, shift in [((1.0, 1.0), 0.1, 0.0), ((1.33, 0.7), 0.3, 2.0)]:
         tokens, mask, policy, reference = texts(6, 8, 5)
         leaf = policy.requires_grad_()
@@ -126,10 +126,10 @@ def kto():
         model = lambda **_: SimpleNamespace(logits=leaf)
         given = dict(input_ids=tokens, completion_mask=mask, attention_mask=torch.ones_like(mask), label=isGood)
         loss = KTOTrainer._compute_loss(self, model, given, False)
-        told.append(
+        cases.append(
             dict(beta=beta, weights=weights, isGood=rows(isGood), ofOthers=rows(ofOthers), tokens=rows(tokens), mask=rows(mask), policy=rows(policy), reference=rows(reference), **differentiated(loss, leaf))
         )
-    return told
+    return cases
 
 
 def orpo():
@@ -141,14 +141,14 @@ def orpo():
 
 
 def reward_model():
-    told = []
+    cases = []
     for margin in [None, randn(5).abs()]:
         rewards = randn(10, 1).requires_grad_()
         self = trainer(args=SimpleNamespace(center_rewards_coefficient=None))
         given = dict(attention_mask=torch.ones(10, 3), **({} if margin is None else dict(margin=margin)))
         loss = RewardTrainer.compute_loss(self, lambda **_: SimpleNamespace(logits=rewards), given)
-        told.append(dict(rewards=rows(rewards.squeeze(-1)), margins=margin if margin is None else rows(margin), loss=loss.item()))
-    return told
+        cases.append(dict(rewards=rows(rewards.squeeze(-1)), margins=margin if margin is None else rows(margin), loss=loss.item()))
+    return cases
 
 
 def policies():
@@ -161,7 +161,7 @@ def policies():
         dict(loss_type="grpo", delta=1.5),
         dict(loss_type="grpo", isOld=False, beta=0.1),
     ]
-    told = []
+    cases = []
     for setting in settings:
         mask = torch.zeros(6, 8, dtype=torch.long)
         for row, length in enumerate([8, 3, 5, 8, 1, 6]):
@@ -197,10 +197,10 @@ def policies():
             **(dict(old_per_token_logps=old) if isOld else {}),
         )
         loss = GRPOTrainer._compute_loss(self, None, given)
-        told.append(
+        cases.append(
             dict(setting=setting, mask=rows(mask), logProbs=rows(logProbs), old=rows(old), reference=rows(reference), advantages=rows(advantages), **differentiated(loss, logProbs))
         )
-    return told
+    return cases
 
 
 def rloo():
@@ -229,13 +229,13 @@ def rloo():
 
 
 def distillation():
-    told = []
+    cases = []
     for beta, temperature in [(0, 1.0), (1, 1.0), (0.5, 1.0), (0.2, 0.7), (0, 2.0)]:
         labels, mask, student, teacher = texts(3, 6, 5)
         leaf = student.requires_grad_()
         loss = GKDTrainer.generalized_jsd_loss(leaf, teacher, labels.masked_fill(mask == 0, -100), beta, temperature)
-        told.append(dict(beta=beta, temperature=temperature, mask=rows(mask), student=rows(student), teacher=rows(teacher), **differentiated(loss, leaf)))
-    return told
+        cases.append(dict(beta=beta, temperature=temperature, mask=rows(mask), student=rows(student), teacher=rows(teacher), **differentiated(loss, leaf)))
+    return cases
 
 
 def log_probs():
@@ -252,7 +252,7 @@ def overlong():
 
 
 (target,) = sys.argv[1:]
-told = dict(
+cases = dict(
     trl=trl.__version__,
     torch=torch.__version__,
     logProbs=log_probs(),
@@ -266,5 +266,5 @@ told = dict(
     overlong=overlong(),
 )
 with open(target, "w") as file:
-    json.dump(told, file, separators=(",", ":"))
+    json.dump(cases, file, separators=(",", ":"))
     file.write("\n")

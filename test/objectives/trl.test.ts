@@ -23,15 +23,15 @@ const TOLERANCE = 1e-9;
 const float64 = (values: NestedNumbers) => tensor(values, { dtype: "float64" });
 const ids = (values: NestedNumbers) => tensor(values, { dtype: "int64" });
 
-interface Told {
+interface Expected {
   readonly loss: number;
   readonly gradient: NestedNumbers;
 }
 
-function expectSame(loss: Tensor, leaf: Tensor, told: Told, tolerance = TOLERANCE): void {
-  expect(Math.abs(loss.item() - told.loss)).toBeLessThan(tolerance);
+function expectSame(loss: Tensor, leaf: Tensor, expected: Expected, tolerance = TOLERANCE): void {
+  expect(Math.abs(loss.item() - expected.loss)).toBeLessThan(tolerance);
   const [gradient] = grad(loss, leaf);
-  expect(gradient?.sub(float64(told.gradient)).abs().max().item()).toBeLessThan(tolerance);
+  expect(gradient?.sub(float64(expected.gradient)).abs().max().item()).toBeLessThan(tolerance);
 }
 
 interface Answers {
@@ -62,29 +62,33 @@ describe(`as in TRL ${trl.trl}`, () => {
     });
   });
 
-  it.each(trl.preferences.map((told) => [told.kind === "ipo" ? "IPO" : "DPO", told.beta, told] as const))(
-    "%s with β = %d",
-    (name, beta, told) => {
+  it.each(
+    trl.preferences.map(
+      (expected) => [expected.kind === "ipo" ? "IPO" : "DPO", expected.beta, expected] as const,
+    ),
+  )("%s with β = %d", (name, beta, expected) => {
+    scope(() => {
+      // TRL, as IPO's authors, takes means over tokens.
+      const { logits, logProbs, referenceLogProbs } = answersOf(expected, name === "IPO");
+      const [chosen, rejected] = logProbs.chunk(2) as [Tensor, Tensor];
+      const [referenceChosen, referenceRejected] = referenceLogProbs.chunk(2) as [Tensor, Tensor];
+      const pairs = { chosen, rejected, referenceChosen, referenceRejected };
+      expectSame((name === "IPO" ? ipoLoss : dpoLoss)(pairs, { beta }), logits, expected);
+    });
+  });
+
+  it.each(trl.kto.map((expected) => [expected.beta, expected] as const))(
+    "KTO with β = %d",
+    (beta, expected) => {
       scope(() => {
-        // TRL, as IPO's authors, takes means over tokens.
-        const { logits, logProbs, referenceLogProbs } = answersOf(told, name === "IPO");
-        const [chosen, rejected] = logProbs.chunk(2) as [Tensor, Tensor];
-        const [referenceChosen, referenceRejected] = referenceLogProbs.chunk(2) as [Tensor, Tensor];
-        const pairs = { chosen, rejected, referenceChosen, referenceRejected };
-        expectSame((name === "IPO" ? ipoLoss : dpoLoss)(pairs, { beta }), logits, told);
+        const { logits, logProbs, referenceLogProbs } = answersOf(expected);
+        const [goodWeight, badWeight] = expected.weights as [number, number];
+        const options = { beta, kl: float64(expected.ofOthers).mean(), goodWeight, badWeight };
+        const isGood = ids(expected.isGood);
+        expectSame(ktoLoss({ logProbs, referenceLogProbs, isGood }, options), logits, expected);
       });
     },
   );
-
-  it.each(trl.kto.map((told) => [told.beta, told] as const))("KTO with β = %d", (beta, told) => {
-    scope(() => {
-      const { logits, logProbs, referenceLogProbs } = answersOf(told);
-      const [goodWeight, badWeight] = told.weights as [number, number];
-      const options = { beta, kl: float64(told.ofOthers).mean(), goodWeight, badWeight };
-      const isGood = ids(told.isGood);
-      expectSame(ktoLoss({ logProbs, referenceLogProbs, isGood }, options), logits, told);
-    });
-  });
 
   it("ORPO's odds, which TRL computes in float32", () => {
     scope(() => {
@@ -103,9 +107,9 @@ describe(`as in TRL ${trl.trl}`, () => {
   });
 
   const means = { grpo: "sequence", dapo: "token", dr_grpo: 10 } as const;
-  it.each(trl.policies.map((told) => [JSON.stringify(told.setting), told] as const))(
+  it.each(trl.policies.map((expected) => [JSON.stringify(expected.setting), expected] as const))(
     "GRPO: %s",
-    (_, told) => {
+    (_, expected) => {
       scope(() => {
         const {
           loss_type,
@@ -114,14 +118,14 @@ describe(`as in TRL ${trl.trl}`, () => {
           delta,
           importance_sampling_level,
           isOld,
-        } = told.setting;
-        const logProbs = float64(told.logProbs).requiresGrad_();
-        const weights = tokenWeights(float64(told.mask), means[loss_type as keyof typeof means]);
+        } = expected.setting;
+        const logProbs = float64(expected.logProbs).requiresGrad_();
+        const weights = tokenWeights(float64(expected.mask), means[loss_type as keyof typeof means]);
         const loss = policyLoss(
           {
             logProbs,
-            oldLogProbs: isOld === false ? undefined : float64(told.old),
-            advantages: float64(told.advantages),
+            oldLogProbs: isOld === false ? undefined : float64(expected.old),
+            advantages: float64(expected.advantages),
             weights,
           },
           {
@@ -130,8 +134,8 @@ describe(`as in TRL ${trl.trl}`, () => {
             dualClip: delta,
           },
         );
-        const divergence = weighedMean(klEstimate(logProbs, float64(told.reference), "k3"), weights);
-        expectSame(loss.add(divergence.mul(beta)), logProbs, told);
+        const divergence = weighedMean(klEstimate(logProbs, float64(expected.reference), "k3"), weights);
+        expectSame(loss.add(divergence.mul(beta)), logProbs, expected);
       });
     },
   );
@@ -150,15 +154,18 @@ describe(`as in TRL ${trl.trl}`, () => {
     });
   });
 
-  it.each(trl.distillation.map((told) => [told.beta, told.temperature, told] as const))(
+  it.each(trl.distillation.map((expected) => [expected.beta, expected.temperature, expected] as const))(
     "distillation with β = %d at temperature %d",
-    (beta, temperature, told) => {
+    (beta, temperature, expected) => {
       scope(() => {
-        const student = float64(told.student).requiresGrad_();
+        const student = float64(expected.student).requiresGrad_();
         const divergence = beta === 0 ? "forward" : beta === 1 ? "reverse" : beta;
-        const weights = tokenWeights(float64(told.mask), "token");
-        const loss = distillationLoss(student, float64(told.teacher), weights, { divergence, temperature });
-        expectSame(loss, student, told);
+        const weights = tokenWeights(float64(expected.mask), "token");
+        const loss = distillationLoss(student, float64(expected.teacher), weights, {
+          divergence,
+          temperature,
+        });
+        expectSame(loss, student, expected);
       });
     },
   );

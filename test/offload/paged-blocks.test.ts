@@ -25,7 +25,7 @@ const here = () => (memory().byTag[tag] ?? 0) / blockBytes;
 
 describe("PagedBlocks", () => {
   let memories: Tensor[] = [];
-  let told: string[] = [];
+  let reported: string[] = [];
   let blocks: PagedBlocks;
 
   /** Four blocks, which are made zeros and read as what the last one to write has filled them with. */
@@ -33,7 +33,7 @@ describe("PagedBlocks", () => {
     const make = () => tagMemory(tag, () => hold(() => emptyPaged(blockBytes / 4, "float32")));
     memories = Array.from({ length: 4 }, make);
     const onTransfer: PagingPlan["onTransfer"] = (block, direction) =>
-      void told.push(`${direction} ${block}`);
+      void reported.push(`${direction} ${block}`);
     blocks = new PagedBlocks(new Map(memories.map((memory, index) => [index, { memory, numChangers }])), {
       directory: folder,
       windowBytes,
@@ -56,12 +56,12 @@ describe("PagedBlocks", () => {
     use(block, "overwrite", (memory) => void memory.fill_(value));
   const read = (block: number) => use(block, "read", (memory) => [memory.min().item(), memory.max().item()]);
   const untilStored = async (numStored: number) => {
-    while (told.filter((each) => each.startsWith("store")).length < numStored)
+    while (reported.filter((each) => each.startsWith("store")).length < numStored)
       await new Promise((resolve) => setImmediate(resolve));
   };
 
   beforeEach(() => {
-    told = [];
+    reported = [];
   });
   afterEach(() => blocks.dispose());
 
@@ -96,7 +96,7 @@ describe("PagedBlocks", () => {
     await read(0);
     await use(0, "change", () => {});
     await untilStored(2);
-    expect(told).toEqual(["store 0", "bring 0", "bring 0", "store 0"]);
+    expect(reported).toEqual(["store 0", "bring 0", "bring 0", "store 0"]);
   });
 
   it("lets a block be read while it is on its way into the file, in which memory it stays until then", async () => {
@@ -111,17 +111,17 @@ describe("PagedBlocks", () => {
     pass();
     await untilStored(1);
     expect(here()).toBe(0);
-    expect(told).toEqual(["store 0"]);
+    expect(reported).toEqual(["store 0"]);
   });
 
   it("stores a block once all its changers are done, and not before", async () => {
     make(0, 3);
     await write(0, 1);
     await write(0, 2);
-    expect([here(), told]).toEqual([1, []]);
+    expect([here(), reported]).toEqual([1, []]);
     await write(0, 3);
     await untilStored(1);
-    expect([here(), told]).toEqual([0, ["store 0"]]);
+    expect([here(), reported]).toEqual([0, ["store 0"]]);
   });
 
   it.each([
@@ -156,13 +156,13 @@ describe("PagedBlocks", () => {
       // A block being written takes its part of the window, and another's place.
       await untilStored(block + 1);
     }
-    told = [];
+    reported = [];
     for (const block of [3, 2]) expect(await read(block)).toEqual([block + 1, block + 1]);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     expect(await read(1)).toEqual([2, 2]);
     expect(await read(2)).toEqual([3, 3]);
     expect(await read(3)).toEqual([4, 4]);
-    expect(told).toEqual(["bring 1", "bring 3"]);
+    expect(reported).toEqual(["bring 1", "bring 3"]);
     expect(here()).toBe(2);
   });
 
@@ -174,16 +174,16 @@ describe("PagedBlocks", () => {
     await untilStored(2);
     pass();
     await untilStored(3);
-    told = [];
+    reported = [];
     for (const block of [3, 1, 2]) await read(block);
-    expect(told).toEqual(["bring 3"]);
+    expect(reported).toEqual(["bring 3"]);
     expect(here()).toBe(3);
   });
 
   it("an update finds its block as the last reader left it, and evicts others for it", async () => {
     make(2 * blockBytes);
     for (const block of [0, 1]) await read(block);
-    told = [];
+    reported = [];
     await use(1, "change", (memory) => void memory.fill_(7));
     await use(2, "overwrite", (memory) => {
       // No block had room to stay.
@@ -191,7 +191,7 @@ describe("PagedBlocks", () => {
       memory.fill_(8);
     });
     await untilStored(2);
-    expect(told.filter((each) => each.startsWith("bring"))).toEqual([]);
+    expect(reported.filter((each) => each.startsWith("bring"))).toEqual([]);
     expect([await read(1), await read(2)]).toEqual([
       [7, 7],
       [8, 8],

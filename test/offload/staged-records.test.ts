@@ -95,9 +95,9 @@ describe("StagedRecords", () => {
     const records = await filled();
     const fail = async (memory: Tensor) => {
       scope(() => memory.fill_(99));
-      throw new Error("as told");
+      throw new Error("as asked");
     };
-    await expect(records.use(2, fail)).rejects.toThrow("as told");
+    await expect(records.use(2, fail)).rejects.toThrow("as asked");
     expect(await read(records, 2)).toBe(2);
     records.dispose();
   });

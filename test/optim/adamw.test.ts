@@ -9,7 +9,7 @@ const parameters = new Map([
 ]);
 
 describe("AdamW", () => {
-  test("decays matrices and leaves biases and norms alone unless told otherwise", () => {
+  test("decays matrices and leaves biases and norms alone unless asked otherwise", () => {
     const { groups } = new AdamW(parameters, { weightDecay: 0.1 });
     expect(groups).toEqual([
       { names: ["wte.weight", "h.0.attn.c_attn.weight"], lrFactor: 1, weightDecay: 0.1 },

@@ -57,7 +57,7 @@ describe("options from several sources", () => {
   });
 
   it("mean the same in TOML, in JSON and in the environment, sizes with units too", () => {
-    const told = [
+    const runs = [
       file(
         "same.toml",
         'prefetchBytes = "64MB"\nrecompute = ["attn"]\nzero = "fsdp"\n[output]\njson = true\n',
@@ -73,7 +73,7 @@ describe("options from several sources", () => {
         TROUPE_OUTPUT_JSON: "true",
       }),
     ].map((given) => readCommand(given));
-    for (const { runtime, output } of told) {
+    for (const { runtime, output } of runs) {
       expect(runtime).toEqual({ prefetchBytes: 64_000_000, recompute: ["attn"], zero: "fsdp" });
       expect(output.json).toBe(true);
     }

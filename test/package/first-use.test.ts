@@ -30,12 +30,12 @@ describe("the first use of an installed package", () => {
     ]);
     const setUp = /^troupe set-up: addon \(\d+ C\+\+ files, .*, about \d+ min\) \.\.\. [\d.]+ s$/;
     const waiting = /^troupe set-up: another process is setting up \(.*\), waiting for it$/;
-    expect(both.map(({ err }) => told(err)).toSorted()).toEqual([
+    expect(both.map(({ err }) => linesOf(err)).toSorted()).toEqual([
       [expect.stringMatching(setUp)],
       [expect.stringMatching(waiting)],
     ]);
     const later = await installed.run(program, args, { env });
-    expect(told(later.err)).toEqual([]);
+    expect(linesOf(later.err)).toEqual([]);
     for (const { code, out } of [...both, later]) {
       expect(code).toBe(0);
       expect(lossesIn(out)).toHaveLength(3);
@@ -45,7 +45,8 @@ describe("the first use of an installed package", () => {
 });
 
 /** Without what npm says of the machine's own settings. */
-const told = (err: string) => err.split("\n").filter((line) => line !== "" && !line.startsWith("npm warn"));
+const linesOf = (err: string) =>
+  err.split("\n").filter((line) => line !== "" && !line.startsWith("npm warn"));
 
 const lossesIn = (out: string) =>
   [...out.matchAll(/"kind":"step.finished".*"lossNats":([\d.]+)/g)].map(([, loss]) => loss);

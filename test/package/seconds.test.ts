@@ -91,8 +91,8 @@ describe.skipIf(builtLibtorch === undefined)("seconds to the first step", () => 
           expect(code, err).toBe(0);
           expect(lossesIn(out)).toHaveLength(3);
         }
-        const told = both.map(({ err }) => err.split("\n").filter((line) => line.includes("set-up")));
-        expect(told.toSorted()).toEqual([
+        const reported = both.map(({ err }) => err.split("\n").filter((line) => line.includes("set-up")));
+        expect(reported.toSorted()).toEqual([
           [expect.stringMatching(/another process is setting up/)],
           [expect.stringMatching(/^troupe set-up: libtorch .* \.\.\. [\d.]+ s$/)],
         ]);

@@ -4,9 +4,9 @@ import { keep, scope, type Tensor, zeros } from "../../src/compute/tensor/index.
 /** Options of the engine: its parameters, and the use of its gradients. */
 export interface ReadyOptions
   extends Partial<Pick<EngineOptions, "dtype" | "paged" | "randomness" | "programs" | "fast">> {
-  /** By parameter name, still the caller's; zeros unless told otherwise. */
+  /** By parameter name, still the caller's; zeros unless given. */
   readonly values?: ReadonlyMap<string, Tensor>;
-  /** Told of each block's gradient of the step, by parameter name. */
+  /** Hears of each block's gradient of the step, by parameter name. */
   readonly onReduced?: (block: string, gradients: ReadonlyMap<string, number[]>) => void;
 }
 

@@ -31,25 +31,25 @@ function modelOf(): GPT2LMHeadModel {
 
 /** The actions of the block engine in a few steps of two micro-batches, seen at its port and in the blocks' forwards. */
 function engineSteps(zero: 2 | 3, prefetchBytes: number): string[][] {
-  const told: string[] = [];
+  const reported: string[] = [];
   const model = modelOf();
   const plan = planBlocks(model, { zero, mesh: new Mesh({}), rank: 0 });
   const port: ShardPort<number> = {
     start: (block) => {
-      told.push(`gather ${block}`);
+      reported.push(`gather ${block}`);
       return block;
     },
-    wait: (block) => void told.push(`await ${block}`),
-    release: (block) => void told.push(`release ${block}`),
+    wait: (block) => void reported.push(`await ${block}`),
+    release: (block) => void reported.push(`release ${block}`),
     reduce: (block, gradient) => {
-      told.push(`reduce ${block}`);
+      reported.push(`reduce ${block}`);
       gradient.dispose();
     },
   };
   plan.units.forEach(({ module }, block) => {
     if (module === undefined) return;
     wrapForward(module, (forward, inputs) => {
-      told.push(`forward ${block}`);
+      reported.push(`forward ${block}`);
       return forward(...inputs) as never;
     });
   });
@@ -63,14 +63,14 @@ function engineSteps(zero: 2 | 3, prefetchBytes: number): string[][] {
       forwardBackward(engine, loss, false);
       forwardBackward(engine, loss);
     });
-    return told.splice(0);
+    return reported.splice(0);
   });
   engine.dispose();
   inputIds.dispose();
   return steps;
 }
 
-/** The simulated program in the same words; a backward is not told by the engine, nor what no block computes. */
+/** The simulated program in the same words; the engine does not report a backward, nor what no block computes. */
 function describeProgram(program: readonly (readonly Operation[])[]): string[][] {
   return program.map((operations) =>
     operations.flatMap((operation) => {

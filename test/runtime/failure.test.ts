@@ -40,8 +40,8 @@ test("DL-15 a failure that was watched or asked for is its hearer's business", a
     placement: "main",
   });
   const answer = asked.ask("hold", null, { deadlineMs });
-  asked.tell("fail", "told to the asker");
-  await expect(answer).rejects.toThrow("told to the asker");
+  asked.tell("fail", "sent to the asker");
+  await expect(answer).rejects.toThrow("sent to the asker");
   expect(log.unhandled).toEqual([]);
 });
 

@@ -220,8 +220,8 @@ test("a caller without a certificate gets that reason, and is not let in by resu
     call.on("secureConnect", () => {
       isResumed = call.isSessionReused();
     });
-    call.on("session", (told) => {
-      newest = told;
+    call.on("session", (ticket) => {
+      newest = ticket;
     });
     call.on("data", (piece) => {
       heard += piece;

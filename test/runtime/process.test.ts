@@ -150,10 +150,10 @@ test("a process's end is reported to each process linked with it, even if they n
   const hasHeard = (name: string) => (event: RuntimeEvent) =>
     event.kind === "actor.emitted" && event.actor === name && "down" in (event.event as object);
   for (const name of watchers) await log.until(hasHeard(name));
-  const told = order.mock.calls.flatMap(([{ kind }], call) =>
+  const reported = order.mock.calls.flatMap(([{ kind }], call) =>
     kind === "lost" ? (order.mock.contexts[call] as HostProcess).name : [],
   );
-  expect(told.toSorted()).toEqual(watchers);
+  expect(reported.toSorted()).toEqual(watchers);
 });
 
 test("nothing is left of processes that are started and killed again and again", async () => {

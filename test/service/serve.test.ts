@@ -60,13 +60,13 @@ describe("a checkpoint server", () => {
 
   test("tells events as they happen", async () => {
     const { ask, socket } = await served("socket");
-    const told: string[] = [];
+    const reported: string[] = [];
     const heard = new Promise<void>((resolve) => {
       const asking = request({ socketPath: socket, path: "/events" }, (response) => {
         expect(response.headers["content-type"]).toBe("text/event-stream");
         response.setEncoding("utf8").on("data", (text: string) => {
-          told.push(text);
-          if (told.join("").includes("event: checkpoint.saved")) resolve();
+          reported.push(text);
+          if (reported.join("").includes("event: checkpoint.saved")) resolve();
         });
       });
       asking.end();
@@ -75,7 +75,7 @@ describe("a checkpoint server", () => {
     await ask("/checkpoints/1/tensors/a", putting("U8", [3], Uint8Array.of(1, 2, 3)));
     await ask("/checkpoints/1/commit", committing());
     await heard;
-    const events = told.join("").matchAll(/^event: (\S+)\ndata: (.*)$/gm);
+    const events = reported.join("").matchAll(/^event: (\S+)\ndata: (.*)$/gm);
     const kinds = [...events].map(([, kind, data]) => [kind, JSON.parse(data as string).step]);
     expect(kinds).toEqual(
       expect.arrayContaining([

@@ -26,7 +26,7 @@ test("twelve members, no world of their own, each have all values in order, and 
     reduction: "ordered",
     rendezvous: undefined,
   };
-  const told = new Map(ranks.map((rank) => [rank, 0]));
+  const reported = new Map(ranks.map((rank) => [rank, 0]));
   const world = new Map<number, ShardGroups>();
   for (const rank of ranks) {
     const groups = new ShardGroups(rank);
@@ -34,7 +34,7 @@ test("twelve members, no world of their own, each have all values in order, and 
     const peerOf = (to: number) =>
       ({
         tell: (_kind: string, message: ShardGroupProtocol["contribute"]["in"]) => {
-          told.set(rank, (told.get(rank) ?? 0) + 1);
+          reported.set(rank, (reported.get(rank) ?? 0) + 1);
           setImmediate(() => world.get(to)?.contributed(message));
         },
         address: { name: `shard-${to}`, uid: to, incarnation: 1 },
@@ -55,6 +55,6 @@ test("twelve members, no world of their own, each have all values in order, and 
     }),
   );
   for (const values of all) expect(values).toEqual(ranks.flatMap((rank) => [rank, rank / 7]));
-  expect([...told.values()]).toEqual(ranks.map(() => 2 + 3));
+  expect([...reported.values()]).toEqual(ranks.map(() => 2 + 3));
   expect(liveTensors(), "nothing is left").toBe(before);
 });

@@ -6,9 +6,9 @@ import type { ActorRef } from "../../src/runtime/index.ts";
 
 test("a peer's message that comes before a shard knows what carries tensors waits for that, and is taken", async () => {
   using groups = new ShardGroups(0);
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const peer = {
-    tell: (_kind: string, message: unknown) => told.push(message),
+    tell: (_kind: string, message: unknown) => reported.push(message),
     address: { name: "shard", incarnation: 1 },
   } as unknown as ActorRef<ShardGroupProtocol>;
   groups.join([peer, peer]);
@@ -27,5 +27,5 @@ test("a peer's message that comes before a shard knows what carries tensors wait
   const group = groups.at("0 1");
   expect(group.sharesMemory, "made of what carries, not before it").toBe(false);
   await group.barrier("first");
-  expect(told).toEqual([{ group: "0 1", key: "first", member: 0, value: null }]);
+  expect(reported).toEqual([{ group: "0 1", key: "first", member: 0, value: null }]);
 });

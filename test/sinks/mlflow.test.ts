@@ -62,9 +62,9 @@ describe("the MLflow sink", () => {
 
   it("gives a server that was down, is busy, and loses answers, every figure once", async () => {
     const server = await openServer();
-    const told: TroupeEventBody[] = [];
+    const reported: TroupeEventBody[] = [];
     const sink = mlflowSink({ url: server.url, environment: { MLFLOW_TRACKING_PASSWORD: "secret" } });
-    sink.attach?.((event) => told.push(event));
+    sink.attach?.((event) => reported.push(event));
     server.numLost = 4; // among them the answer to the new run
     sink.write(stamped("run.started"));
     const until = async (number: number) => {
@@ -93,9 +93,9 @@ describe("the MLflow sink", () => {
     expect(server.runs.size).toBe(1);
     const losses = [...server.runs.values()][0]?.metrics.filter(({ key }) => key === "loss/train") ?? [];
     expect(losses.map((metric) => metric.step)).toEqual(Array.from({ length: 41 }, (_, index) => index + 1));
-    expect(new Set(told.map(({ kind }) => kind))).toEqual(new Set(["output.failed", "output.resumed"]));
-    expect(told.at(-1)).toMatchObject({ kind: "output.resumed", numLost: 0 });
-    expect(JSON.stringify(told)).not.toContain("secret");
+    expect(new Set(reported.map(({ kind }) => kind))).toEqual(new Set(["output.failed", "output.resumed"]));
+    expect(reported.at(-1)).toMatchObject({ kind: "output.resumed", numLost: 0 });
+    expect(JSON.stringify(reported)).not.toContain("secret");
   });
 
   it("says that a server gives no answer", async () => {
@@ -232,14 +232,14 @@ describe("the MLflow sink", () => {
 
   it("reports requests that are refused, and refuses an address with a password", async () => {
     const server = await openServer();
-    const told: TroupeEventBody[] = [];
+    const reported: TroupeEventBody[] = [];
     const sink = mlflowSink({ url: server.url, environment: { MLFLOW_RUN_ID: "gone" } });
-    sink.attach?.((event) => told.push(event));
+    sink.attach?.((event) => reported.push(event));
     sink.write(stamped("run.started"));
     sink.write(step(1));
     await sink.close();
-    expect(told[0]).toMatchObject({ kind: "output.failed" });
-    expect(told.at(-1)).toMatchObject({
+    expect(reported[0]).toMatchObject({ kind: "output.failed" });
+    expect(reported.at(-1)).toMatchObject({
       kind: "output.failed",
       output: `the MLflow server at ${server.url}`,
     });

@@ -51,8 +51,8 @@ describe("the OpenTelemetry sink", () => {
     const startMs = 1_700_000_000_000;
     sink?.write({ ...stamped("run.started"), timeMs: startMs });
     for (const step of [1, 2]) {
-      const told = stamped("step.finished", { step, durationMs: 40, lossNats: 3 - step });
-      sink?.write({ ...told, timeMs: startMs + 50 * step });
+      const reported = stamped("step.finished", { step, durationMs: 40, lossNats: 3 - step });
+      sink?.write({ ...reported, timeMs: startMs + 50 * step });
     }
     sink?.write({ ...stamped("evaluation.finished"), timeMs: startMs + 120 });
     sink?.write({ ...stamped("checkpoint.saved", { durationMs: 30 }), timeMs: startMs + 140 });
@@ -106,14 +106,14 @@ describe("the OpenTelemetry sink", () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     setEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_EXPORTER_OTLP_TIMEOUT: "200" });
     const sink = await openTelemetrySink();
-    const told: unknown[] = [];
-    sink?.attach?.((body) => told.push(body));
+    const reported: unknown[] = [];
+    sink?.attach?.((body) => reported.push(body));
     sink?.write(stamped("run.started"));
     for (const step of [1, 2, 3]) sink?.write(stamped("step.finished", { step }));
     sink?.write(stamped("run.finished"));
     await sink?.close();
     const output = `the collector at ${url}`;
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { kind: "output.failed", output, error: expect.anything() },
       { kind: "output.failed", output, error: expect.anything(), numLost: 4 },
     ]);
@@ -132,10 +132,10 @@ describe("the OpenTelemetry sink", () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     setEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: url });
     const sink = await openTelemetrySink();
-    const told: { kind: string }[] = [];
+    const reported: { kind: string }[] = [];
     const heard = (kind: string) =>
-      vi.waitFor(() => expect(told.map((each) => each.kind)).toContain(kind), patience);
-    sink?.attach?.((body) => told.push(body));
+      vi.waitFor(() => expect(reported.map((each) => each.kind)).toContain(kind), patience);
+    sink?.attach?.((body) => reported.push(body));
     sink?.write(stamped("run.started"));
     // So many are sent at once.
     for (let step = 1; step <= 512; step++) sink?.write(stamped("step.finished", { step }));
@@ -144,7 +144,7 @@ describe("the OpenTelemetry sink", () => {
     for (let step = 513; step <= 1024; step++) sink?.write(stamped("step.finished", { step }));
     await heard("output.resumed");
     await sink?.close();
-    expect(told).toMatchObject([{ kind: "output.failed" }, { kind: "output.resumed", numLost: 512 }]);
+    expect(reported).toMatchObject([{ kind: "output.failed" }, { kind: "output.resumed", numLost: 512 }]);
   });
 
   test("is not there unless the environment names an endpoint", async () => {

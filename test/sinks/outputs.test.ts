@@ -62,12 +62,12 @@ function scratch(): string {
 function tellingTo(sink: EventSink) {
   const hub = new EventHub();
   hub.addSink(sink);
-  const told: TroupeEvent[] = [];
-  hub.events$.subscribe((event) => told.push(event));
+  const reported: TroupeEvent[] = [];
+  hub.events$.subscribe((event) => reported.push(event));
   let step = 0;
   return {
     hub,
-    told: () => told.filter(ofKind("output.failed", "output.resumed")),
+    reported: () => reported.filter(ofKind("output.failed", "output.resumed")),
     heard: (kind: "output.failed" | "output.resumed") =>
       firstValueFrom(hub.events$.pipe(filter(ofKind(kind)))),
     /** The loss is the step, for the outputs that have no other word for it. */
@@ -88,7 +88,7 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
     "loses no event while its disk was full, and never ends in half a record (needs root, for a small disk)",
     async () => {
       using disk = new SmallDisk();
-      const { hub, told, heard, steps } = tellingTo(make(disk.path));
+      const { hub, reported, heard, steps } = tellingTo(make(disk.path));
       steps(10);
       disk.fill();
       const failed = heard("output.failed");
@@ -104,13 +104,13 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
       const numSteps = steps(10);
       await hub.close();
       expect(stepsIn(disk.path)).toEqual(upTo(numSteps));
-      expect(told().map(({ kind }) => kind)).toEqual(["output.failed", "output.resumed"]);
+      expect(reported().map(({ kind }) => kind)).toEqual(["output.failed", "output.resumed"]);
     },
   );
 
   test("begins again where its folder was deleted, and goes on from there", async () => {
     const folder = join(scratch(), "run");
-    const { hub, told, steps } = tellingTo(make(folder));
+    const { hub, reported, steps } = tellingTo(make(folder));
     steps(300);
     await vi.waitFor(() => expect(stepsIn(folder)).toContain(300), patience);
     rmSync(folder, { recursive: true });
@@ -118,12 +118,12 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
     const numSteps = steps(100);
     await hub.close();
     expect(stepsIn(folder)).toEqual(upTo(numSteps).slice(before));
-    expect(told()).toEqual([]);
+    expect(reported()).toEqual([]);
   });
 
   test("holds events while its folder cannot be made again, and reports that once", async () => {
     const folder = join(scratch(), "run");
-    const { hub, told, heard, steps } = tellingTo(make(folder));
+    const { hub, reported, heard, steps } = tellingTo(make(folder));
     rmSync(folder, { recursive: true });
     writeFileSync(folder, "what is no folder");
     const failed = heard("output.failed");
@@ -134,6 +134,6 @@ describe.each(Object.entries(outputs))("%s", (_, { make, stepsIn }) => {
     const numSteps = steps(10);
     await hub.close();
     expect(stepsIn(folder)).toEqual(upTo(numSteps));
-    expect(told()).toHaveLength(2);
+    expect(reported()).toHaveLength(2);
   });
 });

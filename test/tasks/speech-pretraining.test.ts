@@ -31,7 +31,7 @@ const wav2vec2 = {
 };
 
 /** The figures of a run: each step's losses, and each evaluation's loss and scores. */
-interface Told {
+interface Measured {
   readonly steps: Readonly<Record<string, number>>[];
   readonly scores: Readonly<Record<string, number>>[];
 }
@@ -50,13 +50,16 @@ describe.skipIf(digits === undefined)("wav2vec 2 that learns from spoken digits 
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  const train = async (options: RuntimeOptions, config: Readonly<Record<string, unknown>>): Promise<Told> => {
-    const told: Told = { steps: [], scores: [] };
+  const train = async (
+    options: RuntimeOptions,
+    config: Readonly<Record<string, unknown>>,
+  ): Promise<Measured> => {
+    const measured: Measured = { steps: [], scores: [] };
     await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, ...options });
-    runtime.on("step.finished", ({ losses }) => void told.steps.push(losses ?? {}));
+    runtime.on("step.finished", ({ losses }) => void measured.steps.push(losses ?? {}));
     runtime.on(
       "evaluation.finished",
-      ({ losses, metrics }) => void told.scores.push({ ...losses, ...metrics }),
+      ({ losses, metrics }) => void measured.scores.push({ ...losses, ...metrics }),
     );
     const given = {
       task: "speech_pretraining",
@@ -65,7 +68,7 @@ describe.skipIf(digits === undefined)("wav2vec 2 that learns from spoken digits 
       fresh: true,
     };
     await runtime.run(job, { ...given, seqLength: 4000, globalBatchSize: 12, lr: 2e-3, ...config });
-    return told;
+    return measured;
   };
 
   it("learns on two ranks what one does that accumulates, bit for bit, and is scored alike", async () => {

@@ -97,7 +97,7 @@ function idx(shape: readonly number[], data: Uint8Array): Buffer {
   return Buffer.concat([header, data]);
 }
 
-/** A PNG of 4 × 4 pixels, its rows filtered as told. */
+/** A PNG of 4 × 4 pixels, its rows filtered as given. */
 function png(colourType: 2 | 6, filter: number, values: (place: number) => number): Buffer {
   const chunk = (name: string, content: Buffer) => {
     const length = Buffer.alloc(4);

@@ -26,7 +26,7 @@ function pseudoRandom(seed: number): (below: number) => number {
 }
 
 describe("the caching allocator", () => {
-  it("keeps freed memory for the next tensor and gives it back when told to", () => {
+  it("keeps freed memory for the next tensor and gives it back when asked to", () => {
     const before = memory().residentBytes;
     scope(() => void zeros([64 * MiB], { dtype: "uint8" }));
     expect(memory().residentBytes - before).toBeGreaterThanOrEqual(64 * MiB);

@@ -64,30 +64,32 @@ describe("errors of operators", () => {
 
   it("name the argument that is no tensor, or no list, and what it is", () => {
     const [x, nothing] = [zeros([2, 2]), undefined as never];
-    const told = (body: () => unknown) => {
+    const messageOf = (body: () => unknown) => {
       const { code, message } = refusal(body) ?? {};
       expect(code).toBe("TENSOR_ARGUMENT");
       return message;
     };
-    expect(told(() => x.add(nothing))).toBe("[add] expected other to be a tensor, got undefined");
-    expect(told(() => ops.linear(x, x, null as never))).toBe(
+    expect(messageOf(() => x.add(nothing))).toBe("[add] expected other to be a tensor, got undefined");
+    expect(messageOf(() => ops.linear(x, x, null as never))).toBe(
       "[linear] expected bias to be a tensor, got null",
     );
-    expect(told(() => x.matmul([[1]] as never))).toBe(
+    expect(messageOf(() => x.matmul([[1]] as never))).toBe(
       "[matmul] expected other to be a tensor, got an Array (tensor(numbers) makes one)",
     );
-    expect(told(() => x.matmul(3 as never))).toBe("[matmul] expected other to be a tensor, got number 3");
-    expect(told(() => ops.cat([x, nothing]))).toBe(
+    expect(messageOf(() => x.matmul(3 as never))).toBe(
+      "[matmul] expected other to be a tensor, got number 3",
+    );
+    expect(messageOf(() => ops.cat([x, nothing]))).toBe(
       "[cat] expected each of tensors to be a tensor, got undefined",
     );
-    expect(told(() => ops.cat(nothing))).toBe(
+    expect(messageOf(() => ops.cat(nothing))).toBe(
       "[cat] expected tensors to be a list of tensors, got undefined",
     );
-    expect(told(() => x.reshape(nothing))).toBe(
+    expect(messageOf(() => x.reshape(nothing))).toBe(
       "[reshape] expected shape to be a list of numbers, got undefined",
     );
-    expect(told(() => x.softmax(nothing))).toBe("[softmax] expected dim to be a whole number, got none");
-    expect(told(() => backward(nothing))).toBe(
+    expect(messageOf(() => x.softmax(nothing))).toBe("[softmax] expected dim to be a whole number, got none");
+    expect(messageOf(() => backward(nothing))).toBe(
       "[backward] expected each of outputs to be a tensor, got undefined",
     );
   });

@@ -9,13 +9,13 @@ describe("two runtimes of one process", () => {
   it("train side by side to the losses that each has alone, though the actors of one end before", async () => {
     const runs = [2, 100].map((steps) => ({ ranks: 2, zero: 3, steps }));
     const alone = await lossesOf(workspace, { ranks: 2, zero: 3, steps: 100 });
-    const told = await Promise.all(runs.map((options) => runTiny(workspace, options)));
-    for (const { losses, error, events } of told) {
+    const outcomes = await Promise.all(runs.map((options) => runTiny(workspace, options)));
+    for (const { losses, error, events } of outcomes) {
       expect(error).toBeUndefined();
       expect(losses).toEqual(alone.slice(0, losses.length));
       expect(events.filter(({ kind }) => kind === "run.started")).toHaveLength(1);
     }
-    expect(told.map(({ losses }) => losses.length)).toEqual([2, 100]);
+    expect(outcomes.map(({ losses }) => losses.length)).toEqual([2, 100]);
   });
 
   it("count the memory of their own ranks alone, also one after the other", async () => {

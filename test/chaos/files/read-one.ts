@@ -31,10 +31,10 @@ async function answer({ kind, path }: ReadOrder): Promise<void> {
   writeFileSync("/proc/self/clear_refs", "5");
   const before = kilobytes("VmRSS");
   const begun = process.cpuUsage();
-  const told = await outcomeOf(kind, path);
+  const outcome = await outcomeOf(kind, path);
   const { user, system } = process.cpuUsage(begun);
   const peakBytes = 1024 * Math.max(0, kilobytes("VmHWM") - before);
-  process.send?.({ ...told, tookMs: (user + system) / 1_000, peakBytes } satisfies ReadOutcome);
+  process.send?.({ ...outcome, tookMs: (user + system) / 1_000, peakBytes } satisfies ReadOutcome);
 }
 
 async function outcomeOf(

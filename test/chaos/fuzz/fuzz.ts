@@ -42,8 +42,8 @@ export async function fuzz(target: Target, chance: Chance, until: Until): Promis
     const tookMs = (user + system) / 1_000;
     slowestMs = Math.max(slowestMs, tookMs);
     numInputs += 1;
-    const told = what ?? (tookMs > SLOW_MS ? `took ${tookMs.toFixed(0)} ms` : undefined);
-    if (told !== undefined) findings.push({ input: Buffer.from(input).toString("base64"), what: told });
+    const finding = what ?? (tookMs > SLOW_MS ? `took ${tookMs.toFixed(0)} ms` : undefined);
+    if (finding !== undefined) findings.push({ input: Buffer.from(input).toString("base64"), what: finding });
   };
   for (const input of target.corpus) await run(input);
   coverage.hasNew();

@@ -16,7 +16,7 @@ const runOfTells = 1 << 11;
 const controlRoute = 0;
 const route = 7;
 
-const told: Packet = singlePacket({
+const statement: Packet = singlePacket({
   ...blankRecord,
   type: RecordType.tell,
   kind: "go",
@@ -39,7 +39,7 @@ const orders = [
   { kind: "terminate", uid: 4 },
   { kind: "lost", index: 2 },
   { kind: "leave" },
-  { kind: "tellAfter", uid: 1, route: 7, packet: told },
+  { kind: "tellAfter", uid: 1, route: 7, packet: statement },
   { kind: "join", left: { uid: 1, peer: {} }, right: { uid: 2, peer: {} } },
 ] as never[];
 
@@ -95,7 +95,7 @@ export const wireTargets: readonly Target[] = [
       packControl({ kind: "ready", address: "door" }),
       // A run of two billion messages.
       packControl([runOfTells, "go", 2 ** 31, 0] as never),
-      packControl(told as never),
+      packControl(statement as never),
     ],
     take(input) {
       let packet: unknown;
@@ -160,7 +160,7 @@ export const wireTargets: readonly Target[] = [
 function conversation(): Buffer {
   const pipe = new Parcels();
   const link = new PackedLink(emptyCounters(), pipe, nothingToEncode(), maxFrameBytes);
-  for (const packet of [told, asked, asked]) link.post(packet, [], false);
+  for (const packet of [statement, asked, asked]) link.post(packet, [], false);
   let numFrames = 0;
   const frame = (bytes: Uint8Array, to: number, flags: number) =>
     Buffer.concat([frameHeader(bytes.length, to, flags, numFrames++), bytes]);

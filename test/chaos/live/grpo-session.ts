@@ -4,7 +4,7 @@ import { groupAdvantages, rollouts, tokenWeights } from "../../../src/entries/ob
 import type { SortingJudge } from "../../fixtures/sorting-judge.ts";
 import { Chance } from "../chance.ts";
 import type job from "./grpo-job.ts";
-import { type SessionOrder, Strikes, toldOf } from "./strikes.ts";
+import { endOf, type SessionOrder, Strikes } from "./strikes.ts";
 
 const [rounds, samples] = [8, 4];
 const prompts = [3, 141, 592, 653].map((n) => [...`${n}`.padStart(3, "0"), 10].map(Number));
@@ -60,7 +60,7 @@ for await (const { round, texts, marks } of rollouts({
 }
 const parameters = await policy.parameters();
 strikes.end();
-const told = await toldOf(strikes, parameters);
+const ended = await endOf(strikes, parameters);
 await policy.close();
 await runtime.stop();
-process.stdout.write(`\n${JSON.stringify(told)}\n`);
+process.stdout.write(`\n${JSON.stringify(ended)}\n`);

@@ -4,7 +4,7 @@ import { isJoined, joinInto } from "../../joined/run-joined.ts";
 import type { Chance } from "../chance.ts";
 import { runProgram } from "../run-program.ts";
 import type { Replacement } from "./replacements.ts";
-import type { SessionOrder, SessionTold } from "./strikes.ts";
+import type { SessionEnd, SessionOrder } from "./strikes.ts";
 
 /** The programs that make sessions, by their kind. */
 const sessions = {
@@ -71,7 +71,7 @@ export async function strikeSessions(
   workspace: Workspace,
   { numSessions, chance, report, onSession }: LiveOptions,
 ): Promise<void> {
-  const calm = new Map<string, SessionTold>();
+  const calm = new Map<string, SessionEnd>();
   // As the package has them: a thread of a clone loads hundreds of modules, one by one.
   const env = isJoined() ? {} : joinInto(workspace.path("joined"));
   for (let at = 0; at < numSessions; at++) {
@@ -89,14 +89,14 @@ export async function strikeSessions(
     if (undisturbed === undefined) continue;
     calm.set(key, undisturbed);
     const struck = { ...order, kills: 1 + chance.below(4) };
-    const told = await make({ workspace, where, env }, kind, struck, report);
+    const ended = await make({ workspace, where, env }, kind, struck, report);
     report.numSessions += 1;
-    if (told !== undefined) {
-      report.wrong.push(...differences(told, undisturbed).map((each) => `${where}: ${each}`));
-      report.numKills += told.numKills;
-      report.numRestarts += told.numRestarts;
-      report.numCalls += told.answers.length;
-      report.replacements.push(...told.replacements.map((each) => ({ ...each, where })));
+    if (ended !== undefined) {
+      report.wrong.push(...differences(ended, undisturbed).map((each) => `${where}: ${each}`));
+      report.numKills += ended.numKills;
+      report.numRestarts += ended.numRestarts;
+      report.numCalls += ended.answers.length;
+      report.replacements.push(...ended.replacements.map((each) => ({ ...each, where })));
     }
     onSession(where);
   }
@@ -116,31 +116,32 @@ async function make(
   kind: keyof typeof sessions,
   order: Pick<SessionOrder, "layout" | "placement" | "seed" | "kills">,
   report: LiveReport,
-): Promise<SessionTold | undefined> {
+): Promise<SessionEnd | undefined> {
   const folder = workspace.path(where);
   mkdirSync(folder, { recursive: true });
   const given: SessionOrder = { data: workspace.text, cache: workspace.path("cache"), ...order };
-  const { told, ending, output, left } = await runProgram<SessionTold, SessionOrder>(
-    given,
-    { folder, env },
-    sessions[kind],
-  );
+  const {
+    answer: ended,
+    ending,
+    output,
+    left,
+  } = await runProgram<SessionEnd, SessionOrder>(given, { folder, env }, sessions[kind]);
   report.wrong.push(...left.map((each) => `${where}: ${each}`));
   // Complete: the cause of a rare end is often said first, and long before it.
-  if (told === undefined)
+  if (ended === undefined)
     report.wrong.push(
       `${where} ended: ${ending}\nits order: ${JSON.stringify(given)}\nits output:\n${output}`,
     );
-  return told;
+  return ended;
 }
 
-function differences(told: SessionTold, calm: SessionTold): string[] {
+function differences(ended: SessionEnd, calm: SessionEnd): string[] {
   const others = calm.answers.flatMap((answer, call) =>
-    answer === told.answers[call] ? [] : [`call ${call} answered ${told.answers[call]}, not ${answer}`],
+    answer === ended.answers[call] ? [] : [`call ${call} answered ${ended.answers[call]}, not ${answer}`],
   );
   const moved = Object.entries(calm.parameters).flatMap(([name, hash]) =>
-    told.parameters[name] === hash ? [] : [`other bits in ${name}`],
+    ended.parameters[name] === hash ? [] : [`other bits in ${name}`],
   );
-  const more = told.answers.length - calm.answers.length;
+  const more = ended.answers.length - calm.answers.length;
   return [...others, ...moved, ...(more > 0 ? [`${more} answers too many`] : [])];
 }

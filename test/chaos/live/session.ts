@@ -2,7 +2,7 @@
 import { Runtime } from "../../../src/entries/index.ts";
 import type calledJob from "../../fixtures/jobs/called.ts";
 import { Chance } from "../chance.ts";
-import { bitsOf, hashOf, type SessionOrder, Strikes, toldOf } from "./strikes.ts";
+import { bitsOf, endOf, hashOf, type SessionOrder, Strikes } from "./strikes.ts";
 
 const ROUNDS = 12;
 
@@ -24,14 +24,14 @@ await using model = await runtime.open<typeof calledJob>(called, config);
 
 strikes.begin();
 
-const note: Strikes["note"] = (answer, told) => strikes.note(answer, told);
+const note: Strikes["note"] = (answer, shown) => strikes.note(answer, shown);
 const draw = new Chance(3);
 for (let round = 0; round < ROUNDS; round++) {
   const range = (numSamples: number) => ({ split: "train", position: draw.below(1_000), numSamples });
   note(model.accumulate("loss", range(4)));
   if (draw.below(2) === 0) note(model.accumulate("loss", range(4 * (1 + draw.below(3)))));
   const rows = model.call("logProbs", range(1 + draw.below(6)));
-  note(rows, (told) => hashOf(bitsOf(told.rows.logProbs)));
+  note(rows, (called) => hashOf(bitsOf(called.rows.logProbs)));
   if (draw.below(3) === 0)
     note(model.generate([[40, 41], [42]], { maxNewTokens: 4, seed: round, samples: 2 }));
   note(model.step({ lr: 1e-2 / (round + 1) }));
@@ -40,7 +40,7 @@ for (let round = 0; round < ROUNDS; round++) {
 }
 const parameters = await model.parameters();
 strikes.end();
-const told = await toldOf(strikes, parameters);
+const ended = await endOf(strikes, parameters);
 await model.close();
 await runtime.stop();
-process.stdout.write(`\n${JSON.stringify(told)}\n`);
+process.stdout.write(`\n${JSON.stringify(ended)}\n`);

@@ -21,7 +21,7 @@ export interface SessionOrder {
 }
 
 /** The end of a session. */
-export interface SessionTold {
+export interface SessionEnd {
   /** The answer of each call, in the order of the script. */
   readonly answers: readonly string[];
   /** Hash of the bits of each parameter, by name. */
@@ -61,11 +61,11 @@ export class Strikes {
   }
 
   /** Notes the answer of a call. */
-  note<T>(answer: Promise<T>, told: (value: T) => unknown = (value) => value): void {
+  note<T>(answer: Promise<T>, shown: (value: T) => unknown = (value) => value): void {
     this.answers.push(
       answer.then((value) => {
         this.replacements.answered();
-        return JSON.stringify(told(value));
+        return JSON.stringify(shown(value));
       }),
     );
   }
@@ -111,10 +111,10 @@ export class Strikes {
 }
 
 /** The end of a session, once all its calls are answered. */
-export async function toldOf(
+export async function endOf(
   { answers, numKills, numRestarts, replacements }: Strikes,
   parameters: Readonly<Record<string, Tensor>>,
-): Promise<SessionTold> {
+): Promise<SessionEnd> {
   const hashes = Object.entries(parameters).map(([name, tensor]) => [name, hashOf(bitsOf(tensor))]);
   return {
     answers: await Promise.all(answers),

@@ -77,8 +77,8 @@ else if (strike?.actor === threadName) await interpose(strike.phase);
 /** Serves the threads of a process: terminates one that asks for it, and keeps heaps small if one is to be filled. */
 function attend(): void {
   process.on("worker", (worker) => {
-    worker.on("message", (told) => {
-      if (told === END_ME) void worker.terminate();
+    worker.on("message", (message) => {
+      if (message === END_ME) void worker.terminate();
     });
   });
   if (strike?.fault !== "fill") return;

@@ -18,7 +18,7 @@ export async function reportHosts({ workspace, seed, numFaults }: ChaosOptions):
   });
   const minutes = ((performance.now() - begin) / 60_000).toFixed(1);
   say(`hosts: ${numFaults} faults in ${report.numRuns} runs over two hosts, in ${minutes} min`);
-  say(`  ${report.numRestored} groups went on from their last good state, ${report.numSaved} saves told`);
+  say(`  ${report.numRestored} groups went on from their last good state, ${report.numSaved} saves reported`);
   say(`  ${report.wrong.length} hangs, saves lost, losses other, and things left`);
   for (const each of report.wrong) say(`    ${each}`);
   return report.wrong.length === 0;

@@ -10,23 +10,23 @@ export async function reportMoments({
   isVerbose,
 }: ChaosOptions): Promise<boolean> {
   const begin = performance.now();
-  let numTold = 0;
+  let numSaid = 0;
   const report = await strikeAtMoments(workspace, {
     numMoments,
     chance: new Chance(seed),
     onMoment: (numStruck, what, wrong) => {
       if (isVerbose || numStruck % 20 === 0) say(`  ${numStruck} of ${numMoments}: ${what}`);
-      for (const each of wrong.slice(numTold)) say(`    ${each}`);
-      numTold = wrong.length;
+      for (const each of wrong.slice(numSaid)) say(`    ${each}`);
+      numSaid = wrong.length;
     },
   });
   const minutes = ((performance.now() - begin) / 60_000).toFixed(1);
   const { numStruck, counts, numAcknowledged, numResumed, wrong } = report;
   say(`moments: ${numStruck} of ${numMoments} programs struck at random moments, in ${minutes} min`);
   for (const [what, count] of counts) say(`  ${String(count).padStart(4)} × ${what}`);
-  say(`  ${numAcknowledged} programs told a save, ${numResumed} went on from a checkpoint`);
+  say(`  ${numAcknowledged} programs reported a save, ${numResumed} went on from a checkpoint`);
   say(`  ${wrong.length} saves lost, losses other, programs that ended otherwise, and things left`);
   // Violations after the last moment: at the end of the run, which was left undisturbed.
-  for (const each of wrong.slice(numTold)) say(`    ${each}`);
+  for (const each of wrong.slice(numSaid)) say(`    ${each}`);
   return wrong.length === 0;
 }

@@ -34,7 +34,7 @@ export async function reportTraining(options: ChaosOptions): Promise<boolean> {
       `  from fault to next new step: mean ${mean(recoveriesMs).toFixed(0)} ms, worst ${worst(recoveriesMs)} ms`,
     );
     say(`  ${numOtherLosses} losses other than the undisturbed run's, bit for bit`);
-    say(`  ${numOpenSaves} saves whose end was not told`);
+    say(`  ${numOpenSaves} saves whose end was not reported`);
     if (error !== undefined) say(`  FAILED: ${error.message}`);
     allHold &&= error === undefined && numOtherLosses === 0 && numOpenSaves === 0;
   }

@@ -123,7 +123,7 @@ describe("an indexed dataset", () => {
     ["of something else", (prefix) => writeFileSync(`${prefix}.idx`, "PK"), /MMIDIDX or TNTIDX .* got "PK"/],
     ["whose documents end elsewhere", (prefix) => overwrite(prefix, 86, 2), /end with sequence 3 .* got 2/],
     ["whose sequences overlap", (prefix) => overwrite(prefix, 54, 2), /sequence 1 at byte 4.* got 2/],
-  ])("%s is refused, and told of", (_what, damage, message) => {
+  ])("%s is refused, and named", (_what, damage, message) => {
     const prefix = write(small);
     damage(prefix);
     expect(() => IndexedDataset.open(prefix)).toThrow(

@@ -192,8 +192,8 @@ describe("a BERT sample", () => {
   ])("of seed %i, masked at %f, is Megatron's", (seed, maskProbability, text, labels, isRandom) => {
     const sample = bertSample(sentences, { ...options, maskProbability, seed });
     expect([...sample.tokens]).toEqual(row(text));
-    const told = [...sample.labels].flatMap((label, position) => (label < 0 ? [] : [[position, label]]));
-    expect(Object.fromEntries(told)).toEqual(labels);
+    const labelled = [...sample.labels].flatMap((label, position) => (label < 0 ? [] : [[position, label]]));
+    expect(Object.fromEntries(labelled)).toEqual(labels);
     expect([...sample.lossMask]).toEqual([...sample.labels].map((label) => Number(label >= 0)));
     expect(sample.isRandom).toBe(isRandom);
     expect(sample.isTruncated).toBe(true);

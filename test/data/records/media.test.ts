@@ -15,10 +15,10 @@ import { flacOf } from "../../fixtures/records/flac-of.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-media-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const told: string[] = [];
+const reported: string[] = [];
 const how = <T>(options: RecordOptions<T> = {}): RecordOptions<T> => ({
   cacheDir: join(folder, "cache"),
-  tell: (line) => void told.push(line),
+  tell: (line) => void reported.push(line),
   ...options,
 });
 
@@ -81,7 +81,7 @@ describe("a folder of loose files", () => {
     const keys = await Promise.all([0, 1, 2, 3, 4].map(async (index) => (await decoded.at(index)).key));
     expect(keys).toEqual(["cat/1", "cat/3", "dog/1", "dog/2", "dog/3"]);
     expect([decoded.length, decoded.numBad]).toEqual([5, 1]);
-    expect(told.at(-1)).toContain("[data] left out: [data] expected a picture at ");
+    expect(reported.at(-1)).toContain("[data] left out: [data] expected a picture at ");
   });
 });
 

@@ -11,10 +11,10 @@ import { tarFiles, tarOf } from "../../fixtures/records/tar-of.ts";
 const folder = mkdtempSync(join(tmpdir(), "troupe-records-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const told: string[] = [];
+const reported: string[] = [];
 const how = <T>(options: RecordOptions<T> = {}): RecordOptions<T> => ({
   cacheDir: join(folder, "cache"),
-  tell: (line) => void told.push(line),
+  tell: (line) => void reported.push(line),
   ...options,
 });
 
@@ -160,14 +160,14 @@ describe("records", () => {
   it("that are bad are named by file and place, and refused or left out", async () => {
     const path = write("bad.jsonl", `${linesOf(0, 3)}{"number": 3\n[4]\n${linesOf(5, 8)}`);
     await expect(openRecords(path, how())).rejects.toThrow(`at ${path}:4, got `);
-    told.length = 0;
+    reported.length = 0;
     const records = await openRecords<{ number: number }>(
       path,
       how({ bad: "leave-out", blockBytes: 60 }) as never,
     );
     expect((await allOf(records)).map(({ number }) => number)).toEqual([0, 1, 2, 5, 6, 7]);
     expect(records.numBad).toBe(2);
-    expect(told).toEqual([expect.stringContaining(`${path}:4`), expect.stringContaining(`${path}:5`)]);
+    expect(reported).toEqual([expect.stringContaining(`${path}:4`), expect.stringContaining(`${path}:5`)]);
     const lacking = write("lacking.jsonl", '{"a": {"b": 1}}\n{"a": 2}\n{"a": {"b": 3}}\n');
     await expect(openRecords(lacking, how({ columns: "number=a.b" }))).rejects.toThrow(
       `[data] expected a column a.b at ${lacking}:2, got a`,
@@ -209,7 +209,7 @@ describe("records", () => {
       if (Number(number) % 5 !== 4) return number as number;
       throw new TroupeError("DATA_EXAMPLE", { where: "data", expected: "no four", got: place });
     };
-    told.length = 0;
+    reported.length = 0;
     for (const numMaps of [10 + 8, 8]) {
       numMapped = 0;
       const records = await openRecords(path, how({ bad: "leave-out", map, blockBytes: 100 }));
@@ -217,7 +217,9 @@ describe("records", () => {
       expect(records.numBad).toBe(2);
       expect(numMapped).toBe(numMaps);
     }
-    expect(told).toEqual([5, 10, 5, 10].map((at) => expect.stringContaining(`got ${path}, record ${at}`)));
+    expect(reported).toEqual(
+      [5, 10, 5, 10].map((at) => expect.stringContaining(`got ${path}, record ${at}`)),
+    );
     await expect(allOf(await openRecords(path, how({ map })))).rejects.toThrow(`got ${path}, record 5`);
     const failing = () => {
       throw new Error("not the record's fault");

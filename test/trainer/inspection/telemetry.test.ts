@@ -41,7 +41,7 @@ describe("what a run tells", () => {
     const job = { histograms: { everySteps: 2 }, steps: 3 };
     const one = await runTiny(workspace, { ...job, ranks: 1 });
     const split = await runTiny(workspace, { ...job, ranks: 2, tp: 2 }, { vocab: 256 });
-    const of = (told: typeof one) => ofKind(told.events, "histogram.measured");
+    const of = (outcome: typeof one) => ofKind(outcome.events, "histogram.measured");
     expect(new Set(of(one).map(({ step }) => step))).toEqual(new Set([2]));
     expect(of(split).map(({ name, of }) => [name, of])).toEqual(of(one).map(({ name, of }) => [name, of]));
     for (const [place, histogram] of of(one).entries()) {

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import { pretend } from "../../fixtures/devices/pretend.ts";
-import { atEachStep, lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
+import { atEachStep, lossesOf, type Outcome, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const workspace = new Workspace();
 afterAll(() => workspace[Symbol.dispose]());
@@ -27,9 +27,9 @@ describe("a run on a device", () => {
       // In the first schedules of seed 1 copies are early, so a missing wait would pass unnoticed.
       for (const seed of [1, 2, 3]) {
         pretend().simSeed(seed);
-        const told = await runTiny(workspace, { ...options, ...onDevice });
-        expect([seed, told.error, ...told.losses]).toEqual([seed, undefined, ...expected]);
-        const started = told.events.find(({ kind }) => kind === "run.started");
+        const outcome = await runTiny(workspace, { ...options, ...onDevice });
+        expect([seed, outcome.error, ...outcome.losses]).toEqual([seed, undefined, ...expected]);
+        const started = outcome.events.find(({ kind }) => kind === "run.started");
         expect(started).toMatchObject({ devices: ["sim:0", "sim:1"] });
       }
     } finally {
@@ -50,9 +50,9 @@ describe("a run on a device", () => {
     const { offload: _offload, checkpoint: _checkpoint, ...plain } = options;
     const counts: number[] = [];
     const sink = atEachStep(() => counts.push(pretend().simStatistics().readBacks));
-    const told = await runTiny(workspace, { ...options, steps: 9, sinks: [sink], ...onDevice }, config);
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(await lossesOf(workspace, { ...plain, steps: 9 }, config));
+    const outcome = await runTiny(workspace, { ...options, steps: 9, sinks: [sink], ...onDevice }, config);
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toEqual(await lossesOf(workspace, { ...plain, steps: 9 }, config));
     // Between the second step and the last but one: neither the run's beginning nor its end.
     return (counts[7] as number) - (counts[1] as number);
   }
@@ -111,7 +111,7 @@ describe("a run on a device", () => {
     expect(device.error?.message).toBe(host.error?.message);
     expect(device.losses).toEqual(host.losses);
     // But for stragglers, which a busy machine may make of any rank.
-    const found = ({ events }: Told) =>
+    const found = ({ events }: Outcome) =>
       events.flatMap((event): (string | number)[][] => {
         if (event.kind === "run.restored") return [[event.step, event.from]];
         if (event.kind !== "anomaly.detected" || event.anomaly === "straggler") return [];

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Runtime, type RuntimeOptions } from "../../../src/entries/index.ts";
 import { nativeInfo } from "../../../src/entries/tensor.ts";
-import { lossesOf, runTiny, type Told, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
+import { lossesOf, type Outcome, runTiny, tinyJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 6;
 const gloo = { placement: "process", carrier: "gloo" } as const;
@@ -37,9 +37,9 @@ describe.skipIf(!nativeInfo().gloo)("ranks that share no memory", () => {
   ];
 
   it.each(jobs)("train %s to the 17 digits of threads", async (_, options, config) => {
-    const told = await runTiny(workspace, { ...options, ...gloo, steps }, config);
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(await lossesOf(workspace, { ...options, steps }, config));
+    const outcome = await runTiny(workspace, { ...options, ...gloo, steps }, config);
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toEqual(await lossesOf(workspace, { ...options, steps }, config));
   });
 
   it("evaluate, save, and go on from what threads have saved", async () => {
@@ -53,10 +53,10 @@ describe.skipIf(!nativeInfo().gloo)("ranks that share no memory", () => {
     );
     const again = { ...spread, ...gloo, steps };
     const apart = workspace.path("apart");
-    const told = await runTiny(workspace, { ...again, checkpoint: { dir: apart, everySteps: 4 } }, config);
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(whole.losses);
-    expect(evaluated(told)).toEqual(evaluated(whole));
+    const outcome = await runTiny(workspace, { ...again, checkpoint: { dir: apart, everySteps: 4 } }, config);
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toEqual(whole.losses);
+    expect(evaluated(outcome)).toEqual(evaluated(whole));
     for (const resume of [directory, apart]) {
       const resumed = await runTiny(workspace, { ...again, resume: join(resume, "step-000004") }, config);
       expect(resumed.error).toBeUndefined();
@@ -106,7 +106,7 @@ describe.skipIf(!nativeInfo().gloo)("ranks that share no memory", () => {
 });
 
 /** Losses of what was held out, by step. */
-function evaluated({ events }: Told): (readonly [number, number])[] {
+function evaluated({ events }: Outcome): (readonly [number, number])[] {
   return events.flatMap((event) =>
     event.kind === "evaluation.finished" ? [[event.step, event.lossNats] as const] : [],
   );

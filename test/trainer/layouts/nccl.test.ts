@@ -23,13 +23,13 @@ describe.skipIf(!nativeInfo().gloo)("a run by NCCL, a process and a device for e
 
   it("goes on from its last state after a rank's process has died within a step", async () => {
     const options = { ranks: 2, zero: 2, steps: 6 } as const;
-    const told = await runTiny(
+    const outcome = await runTiny(
       workspace,
       { ...options, ...byNccl, checkpoint: { inMemoryEverySteps: 2 } },
       { fault: "exit", faultRank: 1, faultAt: 4, faultOnce: workspace.path("struck") },
     );
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(await lossesOf(workspace, options));
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toEqual(await lossesOf(workspace, options));
   });
 
   it("is refused where two ranks would share a device", async () => {

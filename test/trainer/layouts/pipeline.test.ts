@@ -107,9 +107,9 @@ describe("pipeline parallelism", () => {
   it("evaluates more batches than one order holds to the loss of one rank", async () => {
     const config = { ...job, evaluateEvery: 1, evaluationSamples: 24 };
     const evaluate = async (options: RuntimeOptions) => {
-      const told = await runTiny(workspace, { steps: 2, zero: 0, deadlineMs: 20_000, ...options }, config);
-      expect(told.error).toBeUndefined();
-      return told.events.filter((event) => event.kind === "evaluation.finished");
+      const outcome = await runTiny(workspace, { steps: 2, zero: 0, deadlineMs: 20_000, ...options }, config);
+      expect(outcome.error).toBeUndefined();
+      return outcome.events.filter((event) => event.kind === "evaluation.finished");
     };
     const whole = await evaluate({ ranks: 1 });
     expect(whole.map(({ numTokens }) => numTokens)).toEqual([24 * 16, 24 * 16]);

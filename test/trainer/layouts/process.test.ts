@@ -17,10 +17,12 @@ describe("ranks in processes of their own", () => {
 
   // Level 1 is in `npm run matrix`.
   it.each([0, 2, 3])("train to the 17 digits of ranks on threads, at level %i", async (zero) => {
-    const told = await runTiny(workspace, { ranks: 2, zero, steps, placement: "process" });
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(onThreads);
-    expect(told.events.find((event) => event.kind === "run.started")).toMatchObject({ placement: "process" });
+    const outcome = await runTiny(workspace, { ranks: 2, zero, steps, placement: "process" });
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toEqual(onThreads);
+    expect(outcome.events.find((event) => event.kind === "run.started")).toMatchObject({
+      placement: "process",
+    });
   });
 
   it.skipIf(!nativeInfo().gloo)(

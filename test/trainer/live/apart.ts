@@ -21,7 +21,7 @@ function batchOf(texts: readonly GeneratedText[]) {
   const integers = (rows: readonly (readonly number[])[]) => tensor(rows, { dtype: "int64" });
   return {
     tokens: integers(texts.map(({ sequence }) => padded(sequence, longest))),
-    told: tensor(texts.map((text) => behindPrompt(text, text.logProbs))),
+    given: tensor(texts.map((text) => behindPrompt(text, text.logProbs))),
     written: tensor(
       texts.map((text) =>
         behindPrompt(
@@ -55,7 +55,7 @@ export async function apart(layout: RuntimeOptions, family: string): Promise<num
   for (let round = 0; round < 2; round++) {
     const batch = batchOf(await model.generate(prompts, { samples: 2, maxNewTokens: 20, seed: round }));
     const { rows } = await model.call("logProbs", batch);
-    found.push(rows.logProbs.sub(batch.told).mul(batch.written).abs().max().item());
+    found.push(rows.logProbs.sub(batch.given).mul(batch.written).abs().max().item());
     void model.accumulate("loss", batch);
     await model.step();
   }

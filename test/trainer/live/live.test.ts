@@ -51,11 +51,11 @@ describe("a script that makes every step of a live model", () => {
           inputIds: Tensor;
           targets: Tensor;
         };
-        const told = model.accumulate("loss", { inputIds, targets });
+        const reported = model.accumulate("loss", { inputIds, targets });
         // The call has a copy.
         inputIds.dispose();
         targets.dispose();
-        await told;
+        await reported;
         expect(await model.step(step === 3 ? { lr: 0.5 } : {})).toMatchObject(
           step === 3 ? { learningRate: 0.5 } : {},
         );
@@ -91,7 +91,7 @@ describe("batches of a step that differ in size", () => {
 
   it.each(sizes)("count by their samples: %s", async (_, layout) => {
     const script = (parts: readonly (readonly [position: number, numSamples: number])[]) => {
-      const told: number[] = [];
+      const reported: number[] = [];
       const ran = withModel(workspace, layout, { batch: 2 }, async (model) => {
         for (let step = 0; step < 3; step++) {
           const made = parts.map(([position, numSamples]) =>
@@ -101,10 +101,10 @@ describe("batches of a step that differ in size", () => {
           const losses = await Promise.all(made);
           const mean = losses.reduce((sum, each, at) => sum + each.lossNats * (parts[at]?.[1] ?? 0), 0) / 12;
           expect(lossNats).toBeCloseTo(mean, 6);
-          told.push(lossNats);
+          reported.push(lossNats);
         }
       });
-      return ran.then(() => told);
+      return ran.then(() => reported);
     };
     const apart = await script([
       [0, 2],

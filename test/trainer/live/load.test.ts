@@ -51,10 +51,10 @@ describe("a state that a script loads", () => {
       const { path, later } = await saved;
       await withModel(workspace, layout, config, async (model) => {
         void train(model, 7, 9);
-        const told = model.load(path);
+        const loaded = model.load(path);
         const losses = await train(model, 3, 6);
         for (const [index, loss] of losses.entries()) expect(loss).toBeCloseTo(later[index] as number, 5);
-        expect(await told).toEqual({ step: 3 });
+        expect(await loaded).toEqual({ step: 3 });
       });
       expect(liveRefs()).toBe(0);
     },

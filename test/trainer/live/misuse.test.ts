@@ -94,11 +94,11 @@ describe("an error in a program", () => {
       const events = await withModel(workspace, each, config, async (model) => {
         void model.accumulate("loss", rangeAt(0));
         void model.step();
-        const told = model.accumulate("broken", rangeAt(0));
+        const accumulated = model.accumulate("broken", rangeAt(0));
         const later = model.step();
         void model.accumulate("loss", rangeAt(1));
         const made = model.step();
-        const error = await told.catch((caught: Error) => caught);
+        const error = await accumulated.catch((caught: Error) => caught);
         expect((error as Error).message).toContain("the program has a bug");
         expect((error as Error).stack).toMatch(/called\.ts:\d+/);
         // Nothing was accumulated for it.

@@ -102,8 +102,8 @@ it("with a staleness of 2 it has the same bits again, and those of another order
 
 it("reports rewards, lengths, staleness and texts in the words of an event, at the step that learns from them", async () => {
   await using runtime = await Runtime.spawn({ ranks: 1, threadsPerRank: 1, warmStandby: false });
-  const told: unknown[] = [];
-  runtime.on("rollouts.judged", ({ timeMs: _, ...event }) => told.push(event));
+  const reported: unknown[] = [];
+  runtime.on("rollouts.judged", ({ timeMs: _, ...event }) => reported.push(event));
   const url = new URL("../../../examples/grpo/job.ts", import.meta.url);
   await using policy = await runtime.open<typeof job>(url);
   const texts = await policy.generate(prompts.slice(0, 2), { maxNewTokens: 3, seed: 1 });
@@ -118,8 +118,8 @@ it("reports rewards, lengths, staleness and texts in the words of an event, at t
   policy.report({ round: 1, texts: [[1, 2]], rewards: [0.25] });
   const shown = texts.map(({ tokens }) => tokens.join(" "));
   // Listeners are called in a later turn.
-  await vi.waitFor(() => expect(told).toHaveLength(2), patience);
-  expect(told).toEqual([
+  await vi.waitFor(() => expect(reported).toHaveLength(2), patience);
+  expect(reported).toEqual([
     {
       ...{ kind: "rollouts.judged", schemaVersion: 2, step: 0, round: 0, staleness: 1, numTexts: 2 },
       ...{ meanReward: 0.5, meanTokens: 3, klNats: 0.5 },

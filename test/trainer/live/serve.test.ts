@@ -72,8 +72,11 @@ it("a client by HTTP trains to the losses of a run, and reads the rows and texts
       const texts = await model.generate(prompts, { ...options, samples: 2 });
       expect((await ask("generate", { prompts, samples: 2, ...options })).body.texts).toEqual(texts);
       const advantages = { dtype: "float32", values: [1, -1, 0.5, 0] };
-      const told = await ask("accumulate/policy", { batch: { ...batch, advantages }, args: { factor: 0.5 } });
-      expect(told.body).toEqual({ lossNats: expect.any(Number) });
+      const accumulated = await ask("accumulate/policy", {
+        batch: { ...batch, advantages },
+        args: { factor: 0.5 },
+      });
+      expect(accumulated.body).toEqual({ lossNats: expect.any(Number) });
     });
   });
   expect(lossesIn(events).slice(0, steps)).toEqual(ofRun);

@@ -35,8 +35,8 @@ describe("offloaded activations", () => {
         if (step === 2) resetPeakMemory();
         if (step === 4) peak = memory().peakBytes;
       });
-      const told = await runTiny(workspace, { ...options, sinks: [sink] }, deep);
-      expect(told.error).toBeUndefined();
+      const outcome = await runTiny(workspace, { ...options, sinks: [sink] }, deep);
+      expect(outcome.error).toBeUndefined();
       return peak;
     };
     const one = { ...recomputed, ranks: 1 };

@@ -62,13 +62,13 @@ describe("an offloaded optimizer", () => {
     const saved = async (name: string, offload: RuntimeOptions["offload"], resume?: string) => {
       const checkpoint = { dir: workspace.path(name), everySteps: 2 };
       const options = { ranks: 2, zero: 3, steps, precision: "bf16", checkpoint } as const;
-      const told = await runTiny(workspace, {
+      const outcome = await runTiny(workspace, {
         ...options,
         ...(offload === undefined ? {} : { offload }),
         ...(resume === undefined ? {} : { resume: join(workspace.path(resume), "step-000004") }),
       });
-      expect(told.error).toBeUndefined();
-      return told.losses.slice(4);
+      expect(outcome.error).toBeUndefined();
+      return outcome.losses.slice(4);
     };
     const bytesOf = (name: string) =>
       ["step-000002", "step-000006"].flatMap((step) =>
@@ -146,8 +146,8 @@ describe("an offloaded optimizer", () => {
       at.set(step, staging + optimizer + offload + parameters);
     });
     const options = { ranks: 2, zero: 3, steps: 300, offload: nvme, sinks: [sink] } as const;
-    const told = await runTiny(workspace, options, { layers: 1 });
-    expect(told.error).toBeUndefined();
+    const outcome = await runTiny(workspace, options, { layers: 1 });
+    expect(outcome.error).toBeUndefined();
     expect(at.get(300)).toBe(at.get(10));
     expect(liveRefs()).toBe(0);
   });
@@ -159,12 +159,20 @@ describe("an offloaded optimizer", () => {
       if (started.threadName === "offload-1") worker ??= started;
     };
     process.on("worker", remember);
-    const told = await runTiny(workspace, { ranks: 2, zero: 3, steps: 12, offload }, {}, tinyJob, (event) => {
-      if (event.kind === "step.finished" && event.step === 5) void worker?.terminate();
-    });
+    const outcome = await runTiny(
+      workspace,
+      { ranks: 2, zero: 3, steps: 12, offload },
+      {},
+      tinyJob,
+      (event) => {
+        if (event.kind === "step.finished" && event.step === 5) void worker?.terminate();
+      },
+    );
     process.off("worker", remember);
-    expect(told.error).toBeUndefined();
-    const restarted = told.events.flatMap((event) => (event.kind === "actor.restarted" ? event.actor : []));
+    expect(outcome.error).toBeUndefined();
+    const restarted = outcome.events.flatMap((event) =>
+      event.kind === "actor.restarted" ? event.actor : [],
+    );
     expect(restarted.toSorted()).toEqual([
       "feeder",
       "offload-0",
@@ -174,7 +182,7 @@ describe("an offloaded optimizer", () => {
       "shard-0",
       "shard-1",
     ]);
-    expect(told.losses).toEqual(undisturbed);
+    expect(outcome.losses).toEqual(undisturbed);
     expect(readdirSync(dir)).toEqual([]);
   });
 
@@ -216,11 +224,11 @@ class Trace {
 
   of(role: string, activity: Activity["activity"], step?: number, block?: number): Activity[] {
     return this.#activities.filter(
-      (told) =>
-        told.actor.startsWith(role) &&
-        told.activity === activity &&
-        (step === undefined || told.step === step) &&
-        (block === undefined || told.blockIndex === block),
+      (outcome) =>
+        outcome.actor.startsWith(role) &&
+        outcome.activity === activity &&
+        (step === undefined || outcome.step === step) &&
+        (block === undefined || outcome.blockIndex === block),
     );
   }
 }
@@ -235,7 +243,7 @@ async function memoryOf(options: RuntimeOptions) {
     const { master = 0, optimizer = 0, offload = 0, staging = 0 } = memory().byTag;
     if (step === 2) found = { master, optimizer, offload, staging };
   });
-  const told = await runTiny(workspace, { ...options, sinks: [sink] });
-  expect(told.error).toBeUndefined();
+  const outcome = await runTiny(workspace, { ...options, sinks: [sink] });
+  expect(outcome.error).toBeUndefined();
   return found;
 }

@@ -98,8 +98,8 @@ describe("offloaded parameters", () => {
     const { events, error } = await runTiny(workspace, options, { layers, batch: 8 });
     expect(error).toBeUndefined();
     const activities = events.filter((event) => event.kind === "activity.finished");
-    const uses = activities.filter((told) => told.activity === "compute" && told.blockIndex > 0);
-    const brought = activities.filter((told) => told.activity === "bring");
+    const uses = activities.filter((each) => each.activity === "compute" && each.blockIndex > 0);
+    const brought = activities.filter((each) => each.activity === "bring");
     expect(uses.length).toBeGreaterThan(0);
     for (const use of uses) {
       const onItsWay = brought.filter(
@@ -118,14 +118,14 @@ describe("offloaded parameters", () => {
 
   it("are saved and gone on with as resident ones are, and the other way round", async () => {
     const saved = async (name: string, offload?: RuntimeOptions["offload"], resume?: string) => {
-      const told = await runTiny(workspace, {
+      const outcome = await runTiny(workspace, {
         ...{ ranks: 2, zero: 3, steps: 6, prefetchBytes: 0 },
         checkpoint: { dir: workspace.path(name), everySteps: 2 },
         ...(offload && { offload }),
         ...(resume !== undefined && { resume: join(workspace.path(resume), "step-000004") }),
       });
-      expect(told.error).toBeUndefined();
-      return told.losses.slice(4);
+      expect(outcome.error).toBeUndefined();
+      return outcome.losses.slice(4);
     };
     const losses = await saved("resident");
     expect(await saved("offloaded", nvme)).toEqual(losses);
@@ -157,13 +157,13 @@ describe("offloaded parameters", () => {
         if (started.threadName === name) worker ??= started;
       };
       process.on("worker", remember);
-      const told = await runTiny(workspace, { ...options, offload: nvme }, {}, tinyJob, (event) => {
+      const outcome = await runTiny(workspace, { ...options, offload: nvme }, {}, tinyJob, (event) => {
         if (event.kind === "step.finished" && event.step === 4) void worker?.terminate();
       });
       process.off("worker", remember);
-      expect(told.error).toBeUndefined();
-      expect(told.events.some((event) => event.kind === "actor.restarted")).toBe(true);
-      expect(told.losses).toEqual(undisturbed);
+      expect(outcome.error).toBeUndefined();
+      expect(outcome.events.some((event) => event.kind === "actor.restarted")).toBe(true);
+      expect(outcome.losses).toEqual(undisturbed);
       expect(readdirSync(dir)).toEqual([]);
     },
   );
@@ -182,7 +182,8 @@ async function usedBy(options: RuntimeOptions, config: Readonly<Record<string, u
   expect(error).toBeUndefined();
   const numOf = (activity: Activity["activity"], block: number) =>
     events.filter(
-      (told) => told.kind === "activity.finished" && told.activity === activity && told.blockIndex === block,
+      (event) =>
+        event.kind === "activity.finished" && event.activity === activity && event.blockIndex === block,
     ).length;
   return { peakBytes, numOf };
 }

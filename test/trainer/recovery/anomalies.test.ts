@@ -2,26 +2,27 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openCheckpoint } from "../../../src/entries/checkpoint.ts";
 import type { EventOf, RuntimeOptions } from "../../../src/entries/index.ts";
-import { runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
+import { type Outcome, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 type Config = Readonly<Record<string, unknown>>;
 
 const ranks = 2;
 
 function ofKind<Kind extends EventOf<"anomaly.detected" | "run.restored" | "step.finished">["kind"]>(
-  { events }: Told,
+  { events }: Outcome,
   kind: Kind,
 ): EventOf<Kind>[] {
   return events.filter((event): event is EventOf<Kind> => event.kind === kind);
 }
 
 /** But for stragglers, which a busy machine may make of any rank. */
-const anomaliesIn = (told: Told) =>
-  ofKind(told, "anomaly.detected")
+const anomaliesIn = (outcome: Outcome) =>
+  ofKind(outcome, "anomaly.detected")
     .filter(({ anomaly }) => anomaly !== "straggler")
     .map(({ step, anomaly, action }) => ({ step, anomaly, action }));
 
-const restoredIn = (told: Told) => ofKind(told, "run.restored").map(({ step, from }) => ({ step, from }));
+const restoredIn = (outcome: Outcome) =>
+  ofKind(outcome, "run.restored").map(({ step, from }) => ({ step, from }));
 
 describe("a step that is left out", () => {
   const workspace = new Workspace();
@@ -29,25 +30,27 @@ describe("a step that is left out", () => {
   /** Rank 1 goes wrong in the fifth step. */
   const nan = { fault: "nan", faultAt: 4 };
   const anomalies = { loss: "skip", gradient: "skip" } as const;
-  let told: Told;
+  let outcome: Outcome;
 
   const train = (options: RuntimeOptions, config: Config = nan) =>
     runTiny(workspace, { ranks, steps, anomalies, ...options }, config);
 
   beforeAll(async () => {
-    told = await train({ zero: 3 });
+    outcome = await train({ zero: 3 });
   });
   afterAll(() => workspace[Symbol.dispose]());
 
   it("an anomaly is reported with its rank, changes nothing, and does not advance the schedule", () => {
-    expect(told.error).toBeUndefined();
-    expect(ofKind(told, "anomaly.detected").filter(({ anomaly }) => anomaly !== "straggler")).toMatchObject([
+    expect(outcome.error).toBeUndefined();
+    expect(
+      ofKind(outcome, "anomaly.detected").filter(({ anomaly }) => anomaly !== "straggler"),
+    ).toMatchObject([
       { step: 5, anomaly: "loss-not-finite", value: Number.NaN, rank: 1, policy: "skip", action: "skipped" },
     ]);
-    const made = ofKind(told, "step.finished");
+    const made = ofKind(outcome, "step.finished");
     expect(made.map(({ skipped }) => skipped)).toEqual([false, false, false, false, true, false, false]);
     expect(made[5]?.learningRate).toBe(made[4]?.learningRate);
-    expect(told.losses.map(Number.isFinite)).toEqual([true, true, true, true, false, true, true]);
+    expect(outcome.losses.map(Number.isFinite)).toEqual([true, true, true, true, false, true, true]);
   });
 
   it.each<[RuntimeOptions, Config]>([
@@ -61,7 +64,7 @@ describe("a step that is left out", () => {
   ])("gives the same losses to the bit with %o", async (options, config) => {
     const other = await train(options, config);
     expect(other.error).toBeUndefined();
-    expect(other.losses).toEqual(told.losses);
+    expect(other.losses).toEqual(outcome.losses);
   });
 
   it("is left out by all parts of a model, and where nothing else makes updates wait", async () => {
@@ -98,29 +101,29 @@ describe("a run that goes back", () => {
     const anomalies = { spike: "rewind" } as const;
     const poison = { fault: "poison" };
     const dir = workspace.path("saved");
-    let told: Told;
+    let outcome: Outcome;
 
     beforeAll(async () => {
-      told = await train("first", { anomalies, checkpoint: { inMemoryEverySteps: 4, dir } }, poison);
+      outcome = await train("first", { anomalies, checkpoint: { inMemoryEverySteps: 4, dir } }, poison);
     });
 
     it("a rewind from a poisoned batch takes the copy in memory, and goes on with the next batch", async () => {
-      expect(told.error).toBeUndefined();
-      expect(anomaliesIn(told)).toEqual([{ step: 19, anomaly: "loss-spike", action: "rewound" }]);
-      expect(restoredIn(told)).toEqual([{ step: 16, from: "memory" }]);
-      expect(ofKind(told, "step.finished").map(({ step }) => step)).toEqual([
+      expect(outcome.error).toBeUndefined();
+      expect(anomaliesIn(outcome)).toEqual([{ step: 19, anomaly: "loss-spike", action: "rewound" }]);
+      expect(restoredIn(outcome)).toEqual([{ step: 16, from: "memory" }]);
+      expect(ofKind(outcome, "step.finished").map(({ step }) => step)).toEqual([
         ...Array.from({ length: 18 }, (_, index) => index + 1),
         ...Array.from({ length: 8 }, (_, index) => index + 17),
       ]);
       await using checkpoint = await openCheckpoint(join(dir, "step-000024"));
       expect(checkpoint.state.samplesConsumed).toBe((24 + 3) * 4);
-      expect(checkpoint.state.recentLosses).toEqual(told.losses);
+      expect(checkpoint.state.recentLosses).toEqual(outcome.losses);
     });
 
     it("a rewound run has the same losses before the rewind, and others after it", async () => {
       const { losses } = await runTiny(workspace, { ranks, steps, zero: 3 });
-      expect(told.losses.slice(0, 16)).toEqual(losses.slice(0, 16));
-      for (const [step, loss] of losses.slice(16).entries()) expect(told.losses[16 + step]).not.toBe(loss);
+      expect(outcome.losses.slice(0, 16)).toEqual(losses.slice(0, 16));
+      for (const [step, loss] of losses.slice(16).entries()) expect(outcome.losses[16 + step]).not.toBe(loss);
     });
 
     it.each<[string, RuntimeOptions]>([
@@ -129,7 +132,7 @@ describe("a run that goes back", () => {
     ])("comes to the same losses to the bit: %s", async (name, options) => {
       const other = await train(name, { anomalies, ...options }, poison);
       expect(other.error).toBeUndefined();
-      expect(other.losses).toEqual(told.losses);
+      expect(other.losses).toEqual(outcome.losses);
     });
   });
 
@@ -139,25 +142,25 @@ describe("a run that goes back", () => {
     const flip = { fault: "flip", optimizer: "plain SGD", clipNorm: 0 };
 
     it("gets rid of it", async () => {
-      const told = await train("before", { anomalies }, flip);
-      expect(told.error).toBeUndefined();
-      expect(anomaliesIn(told)).toMatchObject([{ step: 20, action: "rewound" }]);
-      expect(restoredIn(told)).toEqual([{ step: 16, from: "memory" }]);
-      expect(told.losses.every(Number.isFinite)).toBe(true);
+      const outcome = await train("before", { anomalies }, flip);
+      expect(outcome.error).toBeUndefined();
+      expect(anomaliesIn(outcome)).toMatchObject([{ step: 20, action: "rewound" }]);
+      expect(restoredIn(outcome)).toEqual([{ step: 16, from: "memory" }]);
+      expect(outcome.losses.every(Number.isFinite)).toBe(true);
     });
 
     it("a rewind from a bad weight goes back before copies that contain it", async () => {
-      const told = await train("copied", { anomalies, checkpoint: { inMemoryEverySteps: 1 } }, flip);
-      expect(told.error).toBeUndefined();
-      expect(anomaliesIn(told)).toMatchObject([
+      const outcome = await train("copied", { anomalies, checkpoint: { inMemoryEverySteps: 1 } }, flip);
+      expect(outcome.error).toBeUndefined();
+      expect(anomaliesIn(outcome)).toMatchObject([
         { step: 20, action: "rewound" },
         { step: 20, action: "rewound" },
       ]);
-      expect(restoredIn(told)).toEqual([
+      expect(restoredIn(outcome)).toEqual([
         { step: 19, from: "memory" },
         { step: 0, from: "beginning" },
       ]);
-      expect(told.losses.every(Number.isFinite)).toBe(true);
+      expect(outcome.losses.every(Number.isFinite)).toBe(true);
     });
   });
 
@@ -176,30 +179,30 @@ describe("a run whose options say to stop, or only to report", () => {
   it("a run ends at a loss of NaN with all good steps saved, and none after it", async () => {
     const dir = workspace.path("stopped");
     const checkpoint = { dir, everySteps: 1 };
-    const told = await runTiny(workspace, { ranks, steps: 8, checkpoint }, { fault: "nan", faultAt: 5 });
-    expect(told.error).toMatchObject({ code: "LOSS_NOT_FINITE", fields: { step: 5, rank: 1 } });
-    expect(anomaliesIn(told)).toEqual([{ step: 6, anomaly: "loss-not-finite", action: "stopped" }]);
-    expect(told.losses).toHaveLength(5);
+    const outcome = await runTiny(workspace, { ranks, steps: 8, checkpoint }, { fault: "nan", faultAt: 5 });
+    expect(outcome.error).toMatchObject({ code: "LOSS_NOT_FINITE", fields: { step: 5, rank: 1 } });
+    expect(anomaliesIn(outcome)).toEqual([{ step: 6, anomaly: "loss-not-finite", action: "stopped" }]);
+    expect(outcome.losses).toHaveLength(5);
     await using newest = await openCheckpoint(dir);
     expect(newest.state.step).toBe(5);
   });
 
   it("reports a spike on its step and trains on, unless the options say otherwise", async () => {
     const poison = { fault: "poison", faultAt: 18 };
-    const told = await runTiny(workspace, { ranks, steps: 20 }, poison);
-    expect(told.error).toBeUndefined();
-    expect(anomaliesIn(told)).toEqual([{ step: 19, anomaly: "loss-spike", action: "told" }]);
+    const outcome = await runTiny(workspace, { ranks, steps: 20 }, poison);
+    expect(outcome.error).toBeUndefined();
+    expect(anomaliesIn(outcome)).toEqual([{ step: 19, anomaly: "loss-spike", action: "told" }]);
     const stopped = await runTiny(workspace, { ranks, steps: 20, anomalies: { spike: "stop" } }, poison);
     expect(stopped.error).toMatchObject({ code: "LOSS_SPIKE" });
-    expect(stopped.losses).toEqual(told.losses.slice(0, 18));
+    expect(stopped.losses).toEqual(outcome.losses.slice(0, 18));
   });
 
   it("reports once a rank that is slow in step after step", async () => {
     const slow = { fault: "slow", faultAt: -1 };
     const anomalies = { stragglerSteps: 2, stragglerFactor: 1.5 };
-    const told = await runTiny(workspace, { ranks, steps: 5, anomalies }, slow);
-    expect(told.error).toBeUndefined();
-    expect(ofKind(told, "anomaly.detected")).toMatchObject([
+    const outcome = await runTiny(workspace, { ranks, steps: 5, anomalies }, slow);
+    expect(outcome.error).toBeUndefined();
+    expect(ofKind(outcome, "anomaly.detected")).toMatchObject([
       { anomaly: "straggler", rank: 1, policy: "tell", action: "told" },
     ]);
     const stop = { ...anomalies, straggler: "stop" } as const;

@@ -70,16 +70,16 @@ it.each([
   const { job, strikes, data, text } = files;
   const options = { ranks: 2, zero: 3, steps: 17 };
   const checkpoint = { dir: workspace.path(`${given.name}-run`), everySteps: 3 };
-  const told = await runTiny(
+  const outcome = await runTiny(
     workspace,
     { ...options, ...given.options, checkpoint },
     { data, strikes, pauseMs: given.pauseMs },
     pathToFileURL(job),
     disturbed(strikes, 2, given.strikeAt, () => given.edit(files)),
   );
-  expect(told.error).toBeUndefined();
-  expect(told.events.filter(({ kind }) => kind === "run.restored")).toHaveLength(1);
-  expect(told.losses).toEqual(await lossesOf(workspace, options));
+  expect(outcome.error).toBeUndefined();
+  expect(outcome.events.filter(({ kind }) => kind === "run.restored")).toHaveLength(1);
+  expect(outcome.losses).toEqual(await lossesOf(workspace, options));
   await using saved = await openCheckpoint(checkpoint.dir);
   expect(saved.state).toMatchObject({
     step: 17,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { liveRefs } from "../../../src/compute/tensor/index.ts";
 import { stepFolder } from "../../../src/entries/checkpoint.ts";
 import type { RuntimeOptions } from "../../../src/entries/index.ts";
-import { lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
+import { lossesOf, type Outcome, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const steps = 10;
 const inMemory = { inMemoryEverySteps: 2 };
@@ -18,11 +18,11 @@ describe("a copy of the state in memory", () => {
   afterAll(() => workspace[Symbol.dispose]());
 
   let numRuns = 0;
-  const dying = (options: RuntimeOptions, faultAt = 7): Promise<Told> => {
+  const dying = (options: RuntimeOptions, faultAt = 7): Promise<Outcome> => {
     const faultOnce = workspace.path(`died-${numRuns++}`);
     return runTiny(workspace, { ranks: 2, steps, ...options }, { fault: "exit", faultAt, faultOnce });
   };
-  const restored = ({ events }: Told) =>
+  const restored = ({ events }: Outcome) =>
     events.flatMap((event) => (event.kind === "run.restored" ? [`${event.from} ${event.step}`] : []));
 
   it.each([
@@ -37,10 +37,10 @@ describe("a copy of the state in memory", () => {
     async (options) => {
       const precise = !("precision" in options) && !("tp" in options);
       const expected = precise ? undisturbed : await lossesOf(workspace, { ranks: 2, steps, ...options });
-      const told = await dying({ ...options, checkpoint: inMemory });
-      expect(told.error).toBeUndefined();
-      expect(told.losses).toEqual(expected);
-      expect(restored(told)).toEqual(["memory 6"]);
+      const outcome = await dying({ ...options, checkpoint: inMemory });
+      expect(outcome.error).toBeUndefined();
+      expect(outcome.losses).toEqual(expected);
+      expect(restored(outcome)).toEqual(["memory 6"]);
       expect(liveRefs()).toBe(0);
     },
   );
@@ -67,10 +67,10 @@ describe("a state that is too large to be copied", () => {
   it("is refused before the first step, with the bytes it takes", async () => {
     using workspace = new Workspace();
     const checkpoint = { dir: workspace.path("run"), maxStagedBytes: 1000 };
-    const told = await runTiny(workspace, { ranks: 2, steps: 2, checkpoint });
-    expect(told.error).toMatchObject({ code: "CHECKPOINT_STAGING" });
-    expect(told.error?.message).toMatch(/at most 1000 bytes, got \d{6}/);
-    expect(told.losses).toEqual([]);
+    const outcome = await runTiny(workspace, { ranks: 2, steps: 2, checkpoint });
+    expect(outcome.error).toMatchObject({ code: "CHECKPOINT_STAGING" });
+    expect(outcome.error?.message).toMatch(/at most 1000 bytes, got \d{6}/);
+    expect(outcome.losses).toEqual([]);
     expect(existsSync(workspace.path("run/latest"))).toBe(false);
   });
 });

@@ -178,7 +178,7 @@ class StuckRun {
   }
 
   /** Reports, such as "saved 2". */
-  get told(): string[] {
+  get reported(): string[] {
     return this.events.flatMap((event) =>
       "step" in event ? [`${event.kind.split(".")[1]} ${event.step}`] : [],
     );
@@ -195,11 +195,11 @@ describe("a generation of the rank group that ends while its conductor asks noth
     const run = new StuckRun();
     await run.stuck;
     await turns();
-    expect(run.told).toEqual(["started 1", "finished 1"]);
+    expect(run.reported).toEqual(["started 1", "finished 1"]);
     run.ranks.liveAnew();
     await turns();
     // The only further report of the first generation is that its save was abandoned.
-    expect(run.told.slice(2)).toEqual([
+    expect(run.reported.slice(2)).toEqual([
       ...["failed 1", "restored 0"],
       ...["started 1", "finished 1", "saved 1"],
       ...["started 2", "finished 2", "saved 2"],
@@ -219,7 +219,7 @@ describe("a generation of the rank group that ends while its conductor asks noth
       }),
     );
     await turns();
-    expect(run.told).toEqual(["started 1", "finished 1", "failed 1"]);
+    expect(run.reported).toEqual(["started 1", "finished 1", "failed 1"]);
     await expect(run.result).rejects.toThrow("expected rank-0 to live, got a fall");
   });
 });

@@ -23,14 +23,14 @@ describe("a rank that dies", () => {
     "a dead rank restarts the group, which repeats the undisturbed losses bit for bit and leaves no tensor under way: step %i",
     async (faultAt) => {
       const faultOnce = workspace.path(`died-at-${faultAt}`);
-      const told = await runTiny(workspace, options, { fault: "exit", faultAt, faultOnce });
-      expect(told.error).toBeUndefined();
+      const outcome = await runTiny(workspace, options, { fault: "exit", faultAt, faultOnce });
+      expect(outcome.error).toBeUndefined();
       expect(existsSync(faultOnce)).toBe(true);
-      expect(told.losses).toEqual(undisturbed);
+      expect(outcome.losses).toEqual(undisturbed);
       expect(
-        told.events.filter((event) => event.kind === "actor.failed").map((event) => event.actor),
+        outcome.events.filter((event) => event.kind === "actor.failed").map((event) => event.actor),
       ).toContain("rank-1");
-      const restarted = told.events.flatMap((event) =>
+      const restarted = outcome.events.flatMap((event) =>
         event.kind === "actor.restarted" ? [event.actor] : [],
       );
       expect(restarted.toSorted()).toEqual(["rank-0", "rank-1", "shard-0", "shard-1"]);
@@ -44,10 +44,10 @@ describe("a rank that dies", () => {
       const name = `died-near-save-${faultAt}`;
       const config = { fault: "exit", faultAt, faultOnce: workspace.path(name) };
       const checkpoint = { dir: workspace.path(`${name}-run`), everySteps: 3 };
-      const told = await runTiny(workspace, { ...options, checkpoint }, config);
-      expect(told.error).toBeUndefined();
-      expect(told.losses).toEqual(undisturbed);
-      expect(told.events.at(-1)?.kind).toMatch(/run\.finished|actor\.stopped/);
+      const outcome = await runTiny(workspace, { ...options, checkpoint }, config);
+      expect(outcome.error).toBeUndefined();
+      expect(outcome.losses).toEqual(undisturbed);
+      expect(outcome.events.at(-1)?.kind).toMatch(/run\.finished|actor\.stopped/);
       expect(readdirSync(checkpoint.dir)).toEqual(["latest", "run.json", ...[3, 6, 9, 12].map(stepFolder)]);
     },
   );
@@ -55,10 +55,10 @@ describe("a rank that dies", () => {
   it("a restarted group goes on from the newest checkpoint, not from the beginning", async () => {
     const config = { fault: "exit", faultAt: 10, faultOnce: workspace.path("died-after-save") };
     const dir = workspace.path("saved");
-    const told = await runTiny(workspace, { ...options, checkpoint: { dir, everySteps: 4 } }, config);
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(undisturbed);
-    const made = told.events.flatMap((event) => (event.kind === "step.finished" ? [event.step] : []));
+    const outcome = await runTiny(workspace, { ...options, checkpoint: { dir, everySteps: 4 } }, config);
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toEqual(undisturbed);
+    const made = outcome.events.flatMap((event) => (event.kind === "step.finished" ? [event.step] : []));
     expect(made.filter((step) => step <= 4)).toEqual([1, 2, 3, 4]);
   });
 
@@ -74,12 +74,12 @@ describe("a rank that dies", () => {
         if (worker.threadName === "rank-1" && numThreads++ < numDeaths) void worker.terminate();
       };
       process.on("worker", strike);
-      const told = await runTiny(workspace, { ...options, maxRestarts: 2 });
+      const outcome = await runTiny(workspace, { ...options, maxRestarts: 2 });
       process.off("worker", strike);
-      const failed = told.events.flatMap((event) => (event.kind === "actor.failed" ? [event.actor] : []));
+      const failed = outcome.events.flatMap((event) => (event.kind === "actor.failed" ? [event.actor] : []));
       expect(failed).toEqual(isLost ? ["rank-1", "rank-1", "rank-1"] : ["rank-1"]);
-      expect(told.error?.message).toEqual(isLost ? expect.stringMatching(/^its thread /) : undefined);
-      expect(told.losses).toEqual(isLost ? [] : undisturbed);
+      expect(outcome.error?.message).toEqual(isLost ? expect.stringMatching(/^its thread /) : undefined);
+      expect(outcome.losses).toEqual(isLost ? [] : undisturbed);
       expect(liveRefs()).toBe(0);
     },
   );
@@ -88,25 +88,25 @@ describe("a rank that dies", () => {
     const strikes = workspace.path("strikes");
     mkdirSync(strikes);
     writeFileSync(join(strikes, "rank-1-declares"), "exit");
-    const told = await runTiny(
+    const outcome = await runTiny(
       workspace,
       { ranks: 2, tp: 2, placement: "process", steps: 2 },
       { strikes },
       struckJob,
     );
-    expect(told.error).toBeUndefined();
-    expect(told.events.map(({ kind }) => kind)).toContain("run.restored");
-    const stopped = told.events.filter((event) => event.kind === "actor.stopped");
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.events.map(({ kind }) => kind)).toContain("run.restored");
+    const stopped = outcome.events.filter((event) => event.kind === "actor.stopped");
     expect(stopped.map(({ actor }) => actor)).toContain("rank-0");
     // An actor that does not end within 5 s is ended by force.
     expect(stopped.filter(({ forced }) => forced)).toEqual([]);
   });
 
   it("a rank that dies too often fails the run with the first cause, and leaves no tensor under way", async () => {
-    const told = await runTiny(workspace, { ...options, maxRestarts: 2 }, { fault: "exit", faultAt: 2 });
-    expect(told.error?.message).toMatch(/exit code 7/);
-    expect(told.events.at(-1)?.kind).not.toBe("run.finished");
-    expect(told.events.some((event) => event.kind === "run.failed")).toBe(true);
+    const outcome = await runTiny(workspace, { ...options, maxRestarts: 2 }, { fault: "exit", faultAt: 2 });
+    expect(outcome.error?.message).toMatch(/exit code 7/);
+    expect(outcome.events.at(-1)?.kind).not.toBe("run.finished");
+    expect(outcome.events.some((event) => event.kind === "run.failed")).toBe(true);
     expect(liveRefs()).toBe(0);
   });
 });
@@ -116,17 +116,17 @@ describe("an error that would only come back", () => {
   afterAll(() => workspace[Symbol.dispose]());
 
   it("ends the run at once when a job throws, with the job's own words", async () => {
-    const told = await runTiny(workspace, options, { fault: "throw", faultAt: 3 });
-    expect(told.error?.message).toContain("the job has a bug");
-    // The other rank may not have told its third step yet when this one throws in the fourth.
-    expect([2, 3]).toContain(told.losses.length);
-    expect(told.events.some((event) => event.kind === "actor.restarted")).toBe(false);
+    const outcome = await runTiny(workspace, options, { fault: "throw", faultAt: 3 });
+    expect(outcome.error?.message).toContain("the job has a bug");
+    // The other rank may not have reported its third step yet when this one throws in the fourth.
+    expect([2, 3]).toContain(outcome.losses.length);
+    expect(outcome.events.some((event) => event.kind === "actor.restarted")).toBe(false);
   });
 
   it("ends the run at once when a loss is not a number, naming step and rank", async () => {
-    const told = await runTiny(workspace, options, { fault: "nan", faultAt: 4 });
-    expect(told.error).toMatchObject({ code: "LOSS_NOT_FINITE" });
-    expect(told.error?.message).toMatch(/\[step 5\] expected a finite loss on rank 1, got NaN/);
+    const outcome = await runTiny(workspace, options, { fault: "nan", faultAt: 4 });
+    expect(outcome.error).toMatchObject({ code: "LOSS_NOT_FINITE" });
+    expect(outcome.error?.message).toMatch(/\[step 5\] expected a finite loss on rank 1, got NaN/);
   });
 });
 
@@ -135,10 +135,14 @@ describe("a rank that hangs", () => {
   afterAll(() => workspace[Symbol.dispose]());
 
   it("ends the run after the deadline and is named, with what everyone else waits for", async () => {
-    const told = await runTiny(workspace, { ...options, deadlineMs: 8_000 }, { fault: "hang", faultAt: 2 });
-    expect(told.error).toMatchObject({ code: "RUN_HUNG" });
-    expect(told.error?.message).toMatch(/rank-1 handling step since \d+\.\d s, step {2}#2/);
-    expect(told.error?.message).toMatch(/shard-0 idle since .*, reduce root #2/);
-    expect(told.losses).toHaveLength(2);
+    const outcome = await runTiny(
+      workspace,
+      { ...options, deadlineMs: 8_000 },
+      { fault: "hang", faultAt: 2 },
+    );
+    expect(outcome.error).toMatchObject({ code: "RUN_HUNG" });
+    expect(outcome.error?.message).toMatch(/rank-1 handling step since \d+\.\d s, step {2}#2/);
+    expect(outcome.error?.message).toMatch(/shard-0 idle since .*, reduce root #2/);
+    expect(outcome.losses).toHaveLength(2);
   });
 });

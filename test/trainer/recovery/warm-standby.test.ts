@@ -17,12 +17,12 @@ it("a run has warm standbys after two seconds of steps: a death then starts no t
   const strikes = workspace.path("strikes");
   mkdirSync(strikes);
   const started = watchThreads();
-  const toldAt = { failed: 0, restored: 0 };
+  const numAt = { failed: 0, restored: 0 };
   const onEvent = (event: TroupeEvent): void => {
-    if (event.kind === "actor.failed") toldAt.failed ||= started.length;
-    if (event.kind === "run.restored") toldAt.restored = started.length;
+    if (event.kind === "actor.failed") numAt.failed ||= started.length;
+    if (event.kind === "run.restored") numAt.restored = started.length;
     // A second and a half after the others have begun to learn: four actors, one of them a step.
-    if (event.kind === "step.finished" && event.step === 15 && toldAt.failed === 0) {
+    if (event.kind === "step.finished" && event.step === 15 && numAt.failed === 0) {
       writeFileSync(join(strikes, "rank-1"), "exit");
     }
   };
@@ -35,9 +35,9 @@ it("a run has warm standbys after two seconds of steps: a death then starts no t
   );
   expect(error).toBeUndefined();
   expect(events.filter(({ kind }) => kind === "run.restored")).toHaveLength(1);
-  const names = started.slice(0, toldAt.failed).filter((name) => cast.includes(name));
+  const names = started.slice(0, numAt.failed).filter((name) => cast.includes(name));
   expect(names.toSorted()).toEqual([...cast, ...others].toSorted());
-  expect(toldAt.restored).toBe(toldAt.failed);
+  expect(numAt.restored).toBe(numAt.failed);
   expect(losses).toEqual(await lossesOf(workspace, { ranks: 2, steps }));
 });
 

@@ -6,7 +6,7 @@ import type { EventOf } from "../../../src/job/events/index.ts";
 import { saveHuggingFaceFolder } from "../../../src/library/checkpoint/index.ts";
 import { RobertaForMaskedLM, weightBytes } from "../../../src/library/models/index.ts";
 import { readTensors } from "../../fixtures/read-tensors.ts";
-import { runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
+import { type Outcome, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const job = new URL("../../fixtures/jobs/sentences.ts", import.meta.url);
 
@@ -14,7 +14,7 @@ describe("a run that begins with a folder of another task", () => {
   const workspace = new Workspace();
   const folder = workspace.path("roberta");
   const dir = workspace.path("checkpoints");
-  let told: Told;
+  let outcome: Outcome;
 
   beforeAll(async () => {
     const sizes = { hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2, intermediate_size: 32 };
@@ -29,13 +29,13 @@ describe("a run that begins with a folder of another task", () => {
     await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
     dematerialize(model);
     const options = { ranks: 2, zero: 3, checkpoint: { dir, everySteps: 30 } } as const;
-    told = await runTiny(workspace, options, { folder }, job);
-    if (told.error !== undefined) throw told.error;
+    outcome = await runTiny(workspace, options, { folder }, job);
+    if (outcome.error !== undefined) throw outcome.error;
   });
   afterAll(() => workspace[Symbol.dispose]());
 
   test("draws its new head, leaves out the old one, and says so", () => {
-    const started = told.events.find(({ kind }) => kind === "run.started") as EventOf<"run.started">;
+    const started = outcome.events.find(({ kind }) => kind === "run.started") as EventOf<"run.started">;
     const { fresh = [], dropped = [] } = started.pretrained ?? {};
     expect({ fresh, dropped: dropped.toSorted() }).toEqual({
       fresh: [
@@ -55,8 +55,8 @@ describe("a run that begins with a folder of another task", () => {
   });
 
   test("learns what its labels say of rows of unequal length", () => {
-    expect(told.losses[0]).toBeCloseTo(Math.log(2), 1);
-    expect(told.losses.at(-1)).toBeLessThan(0.35); // half of what guessing costs
+    expect(outcome.losses[0]).toBeCloseTo(Math.log(2), 1);
+    expect(outcome.losses.at(-1)).toBeLessThan(0.35); // half of what guessing costs
   });
 
   test("draws the head as a run from nothing does, on one rank as on two", async () => {
@@ -72,7 +72,7 @@ describe("a run that begins with a folder of another task", () => {
       losses.push(one[0]);
     }
     // The same weights; sums of features in another order.
-    for (const loss of losses) expect(loss).toBeCloseTo(told.losses[0] ?? Number.NaN, 5);
+    for (const loss of losses) expect(loss).toBeCloseTo(outcome.losses[0] ?? Number.NaN, 5);
   });
 
   test("saves a folder of the new task", async () => {

@@ -6,7 +6,7 @@ import { stepFolder } from "../../../src/entries/checkpoint.ts";
 import type { RuntimeOptions } from "../../../src/entries/index.ts";
 import type { EventOf } from "../../../src/job/events/index.ts";
 import { encodeManifest, parseManifest } from "../../../src/library/checkpoint/format/manifest.ts";
-import { lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
+import { lossesOf, type Outcome, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const tuned = new URL("../../fixtures/jobs/tuned.ts", import.meta.url);
 const workspace = new Workspace();
@@ -25,17 +25,17 @@ afterAll(() => workspace[Symbol.dispose]());
 const goOn = (config: Readonly<Record<string, unknown>>, options: RuntimeOptions = {}) =>
   runTiny(workspace, { resume: join(dir, stepFolder(2)), ...options }, config, tuned);
 
-function resumedIn({ events }: Told): EventOf<"run.resumed"> | undefined {
+function resumedIn({ events }: Outcome): EventOf<"run.resumed"> | undefined {
   return events.find((event) => event.kind === "run.resumed");
 }
 
 describe("a run that goes on", () => {
   it("a resumed run has the settings and steps of its checkpoint by default, and the bits of the straight run", async () => {
-    const told = await goOn({});
-    expect(told.error).toBeUndefined();
-    expect(told.losses.slice(2)).toEqual(straight.slice(2));
-    expect(told.losses).toHaveLength(steps);
-    expect(resumedIn(told)).toMatchObject({ path: join(dir, stepFolder(2)), step: 2, changes: [] });
+    const outcome = await goOn({});
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses.slice(2)).toEqual(straight.slice(2));
+    expect(outcome.losses).toHaveLength(steps);
+    expect(resumedIn(outcome)).toMatchObject({ path: join(dir, stepFolder(2)), step: 2, changes: [] });
   });
 
   it.each([
@@ -99,15 +99,15 @@ describe("a run that goes on", () => {
   });
 
   it("a resumed run uses the changes that options name, and reports them", async () => {
-    const told = await goOn({ lr: 1e-3, batch: 8 }, { change: ["optimizer", "batchSize"] });
-    expect(told.error).toBeUndefined();
-    expect(resumedIn(told)?.changes).toEqual([
+    const outcome = await goOn({ lr: 1e-3, batch: 8 }, { change: ["optimizer", "batchSize"] });
+    expect(outcome.error).toBeUndefined();
+    expect(resumedIn(outcome)?.changes).toEqual([
       { of: "settings", name: "batch", was: "4", is: "8" },
       { of: "settings", name: "lr", was: "0.005", is: "0.001" },
       { of: "training", name: "batchSize", was: "4", is: "8" },
       { of: "training", name: "optimizer.lr", was: "0.005", is: "0.001" },
     ]);
-    const first = told.events.find((event) => event.kind === "step.finished");
+    const first = outcome.events.find((event) => event.kind === "step.finished");
     expect(first?.learningRate).toBeLessThan(1e-3);
     expect(first).toMatchObject({ step: 3, numSamples: 8 });
   });
@@ -132,9 +132,9 @@ describe("a run that goes on", () => {
     expect((await runTiny(workspace, { steps: 1, checkpoint }, {}, url)).error).toBeUndefined();
     write("second");
     const options = { steps: 2, precision: "amp-bf16", resume: checkpoint.dir } as const;
-    const told = await runTiny(workspace, options, {}, url);
-    expect(told.error).toBeUndefined();
-    expect(resumedIn(told)?.changes).toEqual([
+    const outcome = await runTiny(workspace, options, {}, url);
+    expect(outcome.error).toBeUndefined();
+    expect(resumedIn(outcome)?.changes).toEqual([
       { of: "run", name: "steps", was: "1", is: "2" },
       { of: "run", name: "precision", was: "fp32", is: "amp-bf16" },
       {
@@ -198,9 +198,9 @@ describe("a checkpoint of an older version", () => {
     expect(recipe).toMatchObject({ batchSize: 4, steps: { total: steps, planned: 50, asked: true } });
     writeFileSync(path, encodeManifest({ state: older, ...rest }));
     const resume = join(dir, stepFolder(4));
-    const told = await goOn({ lr: 1e-3 }, { resume, steps: 5 });
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toHaveLength(5);
+    const outcome = await goOn({ lr: 1e-3 }, { resume, steps: 5 });
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toHaveLength(5);
     expect((await goOn({ batch: 8 }, { resume })).error?.message).toContain("batchSize was 4, is 8");
   });
 });
@@ -210,8 +210,8 @@ describe("a run that has made the steps an option once said", () => {
     const checkpoint = { dir: workspace.path("legs"), everySteps: 1 };
     const plan = { steps: 3 };
     expect((await runTiny(workspace, { steps: 1, checkpoint }, plan, tuned)).error).toBeUndefined();
-    const told = await runTiny(workspace, { resume: checkpoint.dir }, {}, tuned);
-    expect(told.losses).toHaveLength(3);
-    expect(resumedIn(told)?.changes).toEqual([{ of: "run", name: "steps", was: "1", is: "3" }]);
+    const outcome = await runTiny(workspace, { resume: checkpoint.dir }, {}, tuned);
+    expect(outcome.losses).toHaveLength(3);
+    expect(resumedIn(outcome)?.changes).toEqual([{ of: "run", name: "steps", was: "1", is: "3" }]);
   });
 });

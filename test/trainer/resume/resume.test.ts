@@ -19,16 +19,16 @@ describe("resuming", () => {
   afterAll(() => workspace[Symbol.dispose]());
 
   it("continues the straight run bit for bit", async () => {
-    const told = await runTiny(workspace, { ranks: 2, zero: 3, steps, resume: join(dir, stepFolder(6)) });
-    expect(told.error).toBeUndefined();
-    expect(told.losses.slice(6)).toEqual(straight.slice(6));
-    expect(told.losses.filter((loss) => loss !== undefined)).toHaveLength(6);
+    const outcome = await runTiny(workspace, { ranks: 2, zero: 3, steps, resume: join(dir, stepFolder(6)) });
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses.slice(6)).toEqual(straight.slice(6));
+    expect(outcome.losses.filter((loss) => loss !== undefined)).toHaveLength(6);
   });
 
   it("needs the weights no more that the run began with", async () => {
     const options = { ranks: 2, zero: 3, steps: 7, resume: join(dir, stepFolder(6)) };
-    const told = await runTiny(workspace, options, { pretrained: workspace.path("gone") });
-    expect(told.losses.slice(6)).toEqual(straight.slice(6, 7));
+    const outcome = await runTiny(workspace, options, { pretrained: workspace.path("gone") });
+    expect(outcome.losses.slice(6)).toEqual(straight.slice(6, 7));
   });
 
   it("a run resumed twice equals one resumed once", async () => {
@@ -40,24 +40,24 @@ describe("resuming", () => {
       resume: join(dir, "step-000003"),
       checkpoint: { dir: again },
     });
-    const told = await runTiny(workspace, { ranks: 2, zero: 3, steps, resume: again });
-    expect(told.losses.slice(7)).toEqual(straight.slice(7));
+    const outcome = await runTiny(workspace, { ranks: 2, zero: 3, steps, resume: again });
+    expect(outcome.losses.slice(7)).toEqual(straight.slice(7));
   });
 
   it("takes the seed of the checkpoint and refuses another", async () => {
-    const told = await runTiny(workspace, { ranks: 2, seed: 5, steps, resume: dir });
-    expect(told.error?.message).toMatch(/expected seed to be 1337, .*, got 5/);
+    const outcome = await runTiny(workspace, { ranks: 2, seed: 5, steps, resume: dir });
+    expect(outcome.error?.message).toMatch(/expected seed to be 1337, .*, got 5/);
   });
 
   it("refuses another batch size, with which a step would be another step", async () => {
-    const told = await runTiny(workspace, { ranks: 2, steps: 20, resume: dir }, { batch: 8 });
-    expect(told.error?.message).toContain("batchSize was 4, is 8");
+    const outcome = await runTiny(workspace, { ranks: 2, steps: 20, resume: dir }, { batch: 8 });
+    expect(outcome.error?.message).toContain("batchSize was 4, is 8");
   });
 
   it("refuses a model of another shape, naming the tensor", async () => {
-    const told = await runTiny(workspace, { ranks: 2, steps: 20, resume: dir }, { width: 64 });
-    expect(told.error).toMatchObject({ code: "RESUME_MISMATCH" });
-    expect(told.error?.message).toMatch(/wte\.weight .*\[256,32\].*\[256,64\].*width was 32, is 64/);
+    const outcome = await runTiny(workspace, { ranks: 2, steps: 20, resume: dir }, { width: 64 });
+    expect(outcome.error).toMatchObject({ code: "RESUME_MISMATCH" });
+    expect(outcome.error?.message).toMatch(/wte\.weight .*\[256,32\].*\[256,64\].*width was 32, is 64/);
   });
 
   it("skips a damaged checkpoint for the newest undamaged one", async () => {
@@ -65,10 +65,10 @@ describe("resuming", () => {
     const bytes = readFileSync(path);
     bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
     writeFileSync(path, bytes);
-    const told = await runTiny(workspace, { ranks: 2, zero: 3, steps, resume: dir });
-    expect(told.losses.slice(9)).toEqual(straight.slice(9));
-    expect(told.losses.filter((loss) => loss !== undefined)).toHaveLength(3);
-    expect(told.events.filter(({ kind }) => kind === "checkpoint.rejected")).toMatchObject([
+    const outcome = await runTiny(workspace, { ranks: 2, zero: 3, steps, resume: dir });
+    expect(outcome.losses.slice(9)).toEqual(straight.slice(9));
+    expect(outcome.losses.filter((loss) => loss !== undefined)).toHaveLength(3);
+    expect(outcome.events.filter(({ kind }) => kind === "checkpoint.rejected")).toMatchObject([
       { path: join(dir, stepFolder(12)), error: { code: "CHECKPOINT_DAMAGED" } },
     ]);
   });
@@ -84,9 +84,9 @@ describe("resuming", () => {
     bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
     writeFileSync(path, bytes);
     rmSync(join(run, stepFolder(3)), { recursive: true });
-    const told = await runTiny(workspace, { ...options, resume: run }, large);
-    expect(told.losses.slice(1)).toEqual(whole.slice(1));
-    const words = told.events.flatMap((event) =>
+    const outcome = await runTiny(workspace, { ...options, resume: run }, large);
+    expect(outcome.losses.slice(1)).toEqual(whole.slice(1));
+    const words = outcome.events.flatMap((event) =>
       event.kind === "checkpoint.rejected" || event.kind === "run.restored" ? [event] : [],
     );
     expect(words).toMatchObject([
@@ -97,9 +97,9 @@ describe("resuming", () => {
 
   it("ends with an error that names the damage if no older checkpoint is undamaged", async () => {
     const alone = join(dir, stepFolder(12));
-    const told = await runTiny(workspace, { ranks: 2, zero: 3, steps: 20, resume: alone });
-    expect(told.error).toMatchObject({ code: "CHECKPOINT_DAMAGED" });
-    expect(told.error?.message).toContain(join(alone, "model.safetensors"));
+    const outcome = await runTiny(workspace, { ranks: 2, zero: 3, steps: 20, resume: alone });
+    expect(outcome.error).toMatchObject({ code: "CHECKPOINT_DAMAGED" });
+    expect(outcome.error?.message).toContain(join(alone, "model.safetensors"));
   });
 });
 
@@ -135,10 +135,10 @@ describe("a run that is interrupted after any step", () => {
     async (step, options, config) => {
       const resume = join(dir, stepFolder(step));
       const checkpoint = { dir: workspace.path(`from-${step}`) };
-      const told = await runTiny(workspace, { ...options, steps: last, resume, checkpoint }, config);
-      expect(told.error).toBeUndefined();
-      expect(told.losses.slice(step)).toEqual(straight.slice(step));
-      expect(told.losses.filter((loss) => loss !== undefined)).toHaveLength(last - step);
+      const outcome = await runTiny(workspace, { ...options, steps: last, resume, checkpoint }, config);
+      expect(outcome.error).toBeUndefined();
+      expect(outcome.losses.slice(step)).toEqual(straight.slice(step));
+      expect(outcome.losses.filter((loss) => loss !== undefined)).toHaveLength(last - step);
       // The state after the last update too: equal states have equal files.
       expect(stateIn(checkpoint.dir)).toEqual(stateIn(dir));
     },
@@ -153,9 +153,9 @@ describe("a run that is interrupted after any step", () => {
   ];
 
   it.each(near)("a run resumed as %j has the same losses within %d nats", async (options, toleranceNats) => {
-    const told = await runTiny(workspace, { ...options, steps: last, resume: join(dir, stepFolder(3)) });
-    expect(told.error).toBeUndefined();
-    for (const [index, loss] of told.losses.entries()) {
+    const outcome = await runTiny(workspace, { ...options, steps: last, resume: join(dir, stepFolder(3)) });
+    expect(outcome.error).toBeUndefined();
+    for (const [index, loss] of outcome.losses.entries()) {
       if (index >= 3) expect(Math.abs(loss - (straight[index] ?? Number.NaN))).toBeLessThan(toleranceNats);
     }
   });
@@ -226,14 +226,14 @@ describe("a disk that fails", () => {
     const dir = workspace.path("run");
     const undisturbed = await lossesOf(workspace, { ranks: 2, steps: 6 });
     const options = { ranks: 2, steps: 6, checkpoint: { dir, everySteps: 2 } };
-    const told = await runTiny(workspace, options, {}, undefined, (event) => {
+    const outcome = await runTiny(workspace, options, {}, undefined, (event) => {
       if (event.kind !== "checkpoint.saved" || event.step !== 2) return;
       rmSync(dir, { recursive: true });
       writeFileSync(dir, "in the way");
     });
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(undisturbed);
-    const words = told.events.flatMap((event) =>
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toEqual(undisturbed);
+    const words = outcome.events.flatMap((event) =>
       /^checkpoint\.(saved|failed)$/.test(event.kind) ? [event] : [],
     );
     expect(words).toMatchObject([

@@ -129,7 +129,7 @@ describe("a run's folder", () => {
     const before = filesIn(other);
     let isTaken = false;
     const saved: number[] = [];
-    const told = await runTiny(
+    const outcome = await runTiny(
       workspace,
       { steps: 6, checkpoint: { dir: own, everySteps: 2, keepLast: 1 } },
       { fault: "exit", faultRank: 0, faultAt: 4, faultOnce: workspace.path("died-once") },
@@ -143,16 +143,16 @@ describe("a run's folder", () => {
         renameSync(other, own);
       },
     );
-    expect(told.error).toBeUndefined();
+    expect(outcome.error).toBeUndefined();
     expect(saved).toEqual([2]);
-    const failed = told.events.flatMap((event) =>
+    const failed = outcome.events.flatMap((event) =>
       event.kind === "checkpoint.failed" ? [event.error.message] : [],
     );
     expect(failed.at(-1)).toContain(
       `expected ${own} to be the folder that this writer has locked, got another in its place (put it back`,
     );
-    expect(told.losses).toEqual(undisturbed);
-    const rejected = told.events.flatMap((event) =>
+    expect(outcome.losses).toEqual(undisturbed);
+    const rejected = outcome.events.flatMap((event) =>
       event.kind === "checkpoint.rejected" ? [event.error.code] : [],
     );
     expect(rejected).toContain("CHECKPOINT_TAKEN");
@@ -198,12 +198,12 @@ describe("a run's folder", () => {
 
   it("a run's folder is not made again when it is moved away: saves fail with an error, and no second run may use it", async () => {
     const gone = { dir: workspace.path("gone"), everySteps: 2 };
-    const told = await runTiny(workspace, { steps: 6, checkpoint: gone }, {}, undefined, (event) => {
+    const outcome = await runTiny(workspace, { steps: 6, checkpoint: gone }, {}, undefined, (event) => {
       if (event.kind === "checkpoint.saved" && event.step === 2) rmSync(gone.dir, { recursive: true });
     });
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toHaveLength(6);
-    const failed = told.events.flatMap((event) => (event.kind === "checkpoint.failed" ? event.step : []));
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toHaveLength(6);
+    const failed = outcome.events.flatMap((event) => (event.kind === "checkpoint.failed" ? event.step : []));
     expect(failed).toEqual([4, 6]);
     expect(existsSync(gone.dir)).toBe(false);
   });

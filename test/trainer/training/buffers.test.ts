@@ -30,10 +30,14 @@ describe("buffers that forward writes", () => {
     job = normedJob,
   ): Promise<Run> {
     const checkpoint = { dir: workspace.path(`run-${numRuns++}`), everySteps: 2 };
-    const told = await runTiny(workspace, { steps, checkpoint, ...options }, config, job);
-    if (told.error !== undefined) throw told.error;
+    const outcome = await runTiny(workspace, { steps, checkpoint, ...options }, config, job);
+    if (outcome.error !== undefined) throw outcome.error;
     const folder = join(options.checkpoint?.dir ?? checkpoint.dir, stepFolder(options.steps ?? steps));
-    return { losses: told.losses, evaluations: evaluationsOf(told.events), saved: await modelIn(folder) };
+    return {
+      losses: outcome.losses,
+      evaluations: evaluationsOf(outcome.events),
+      saved: await modelIn(folder),
+    };
   }
 
   beforeAll(async () => {

@@ -17,14 +17,14 @@ describe("constants", () => {
 
   async function train(options: RuntimeOptions, config: Record<string, unknown> = {}) {
     const dir = workspace.path(`run-${numRuns++}`);
-    const told = await runTiny(
+    const outcome = await runTiny(
       workspace,
       { steps, precision: "bf16", checkpoint: { dir, everySteps: 2 }, ...options },
       config,
       job,
     );
-    if (told.error !== undefined) throw told.error;
-    return { losses: told.losses, dir, saved: await savedIn(join(dir, stepFolder(steps))) };
+    if (outcome.error !== undefined) throw outcome.error;
+    return { losses: outcome.losses, dir, saved: await savedIn(join(dir, stepFolder(steps))) };
   }
 
   async function savedIn(folder: string): Promise<Map<string, string>> {

@@ -22,13 +22,13 @@ describe("with fast programs", () => {
   it("runs of three seeds learn what single operators learn", async () => {
     const differences: number[] = [];
     for (const seed of [0, 1, 2]) {
-      const told = await runTiny(workspace, { ...options, seed, graph: "fast" }, config);
-      expect(told.error).toBeUndefined();
-      expect(told.events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
+      const outcome = await runTiny(workspace, { ...options, seed, graph: "fast" }, config);
+      expect(outcome.error).toBeUndefined();
+      expect(outcome.events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
       const losses = await lossesOf(workspace, { ...options, seed }, config);
-      expect(told.losses[0] as number).toBeGreaterThan(5);
-      expect(mean(told.losses)).toBeLessThan(3);
-      differences.push(mean(told.losses) - mean(losses));
+      expect(outcome.losses[0] as number).toBeGreaterThan(5);
+      expect(mean(outcome.losses)).toBeLessThan(3);
+      differences.push(mean(outcome.losses) - mean(losses));
     }
     expect(Math.abs(differences.reduce((sum, each) => sum + each / differences.length, 0))).toBeLessThan(
       LARGEST,

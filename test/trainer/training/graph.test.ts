@@ -40,14 +40,14 @@ describe("with blocks as programs", () => {
     ],
     ["experts on two ranks", { ranks: 2, ep: 2 }, { layers: 2, batch: 4, experts: 2, dropout: 0.1 }],
   ])("a run has the same losses: %s", async (_, options, config, job) => {
-    const told = await runTiny(workspace, { ...options, steps: 6, graph: "exact" }, config, job);
-    expect(told.error).toBeUndefined();
-    expect(told.events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
-    const steps = told.events.filter((event) => event.kind === "step.finished");
+    const outcome = await runTiny(workspace, { ...options, steps: 6, graph: "exact" }, config, job);
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
+    const steps = outcome.events.filter((event) => event.kind === "step.finished");
     // From the fourth step on every call of a block is a replay, and none is recorded.
     const numCalls = steps.map(({ blockCalls }) => [blockCalls?.recorded, (blockCalls?.replayed ?? 0) > 0]);
     expect(numCalls.slice(3)).toEqual(Array(3).fill([0, true]));
-    expect(told.losses).toEqual(await lossesOf(workspace, { ...options, steps: 6 }, config, job));
+    expect(outcome.losses).toEqual(await lossesOf(workspace, { ...options, steps: 6 }, config, job));
   });
 
   it.each<[string, RuntimeOptions]>([
@@ -55,7 +55,7 @@ describe("with blocks as programs", () => {
     ["two ranks that split layers", { ranks: 2, tp: 2 }],
     ["two ranks at level 3", { ranks: 2, zero: 3 }],
   ])("a live model trains, is called and writes as without: %s", async (_, layout) => {
-    const told = await Promise.all(
+    const outcome = await Promise.all(
       (["off", "exact"] as const).map(async (graph) => {
         const made: unknown[] = [];
         const events = await withModel(workspace, { ...layout, graph }, { dropout: 0 }, async (model) => {
@@ -74,7 +74,7 @@ describe("with blocks as programs", () => {
         return { made, events };
       }),
     );
-    const [singly, replayed] = told;
+    const [singly, replayed] = outcome;
     expect(replayed?.made).toEqual(singly?.made);
     const events = replayed?.events ?? [];
     expect(events.filter(({ kind }) => kind === "block.unrecorded")).toEqual([]);
@@ -87,9 +87,9 @@ describe("with blocks as programs", () => {
   it("a run of expert layers, which read how many tokens come, has the same losses and says so once", async () => {
     const options = { ranks: 2, steps: 4 };
     const config = { layers: 2, batch: 4, dropTokens: false };
-    const told = await runTiny(workspace, { ...options, graph: "exact" }, config, expertsJob);
-    expect(told.losses).toEqual(await lossesOf(workspace, options, config, expertsJob));
-    const unrecorded = told.events.filter(({ kind }) => kind === "block.unrecorded");
+    const outcome = await runTiny(workspace, { ...options, graph: "exact" }, config, expertsJob);
+    expect(outcome.losses).toEqual(await lossesOf(workspace, options, config, expertsJob));
+    const unrecorded = outcome.events.filter(({ kind }) => kind === "block.unrecorded");
     expect(unrecorded).toMatchObject([{ reason: "a value that is read between operators" }]);
   });
 });

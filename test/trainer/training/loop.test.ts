@@ -37,17 +37,17 @@ describe("a loop of one's own", () => {
   it.each(layouts)("trains as the job does, to the bit: %s", async (_, layout, config) => {
     const options = { steps, ...layout };
     const job = await runTiny(workspace, options, config);
-    const told = await runTiny(workspace, options, config, loopJob);
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toHaveLength(steps);
-    expect(told.losses).toEqual(job.losses);
-    const evaluated = ({ events }: typeof told) =>
+    const outcome = await runTiny(workspace, options, config, loopJob);
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toHaveLength(steps);
+    expect(outcome.losses).toEqual(job.losses);
+    const evaluated = ({ events }: typeof outcome) =>
       events.flatMap((event) => (event.kind === "evaluation.finished" ? [event.lossNats] : []));
-    expect(evaluated(told)).toEqual(evaluated(job));
-    const logged = told.events.flatMap((event) => (event.kind === "step.finished" ? [event.metrics] : []));
+    expect(evaluated(outcome)).toEqual(evaluated(job));
+    const logged = outcome.events.flatMap((event) => (event.kind === "step.finished" ? [event.metrics] : []));
     const { dp } = { dp: (layout.ranks ?? 1) / (layout.tp ?? 1) };
     expect(logged).toEqual(
-      told.losses.map((loss) => ({ double: expect.closeTo(2 * loss, 5), rank: (dp - 1) / 2 })),
+      outcome.losses.map((loss) => ({ double: expect.closeTo(2 * loss, 5), rank: (dp - 1) / 2 })),
     );
   });
 
@@ -169,11 +169,11 @@ describe("a loop of one's own", () => {
       );
       expect(error).toBeUndefined();
       expect(losses).toEqual(undisturbed.losses);
-      const of = <K extends TroupeEvent["kind"]>(kind: K, told = events) =>
-        told.filter((event): event is Extract<TroupeEvent, { kind: K }> => event.kind === kind);
+      const of = <K extends TroupeEvent["kind"]>(kind: K, among = events) =>
+        among.filter((event): event is Extract<TroupeEvent, { kind: K }> => event.kind === kind);
       expect(of("run.finished")).toMatchObject([{ steps: 7, endedBy }]);
-      const measured = (told: typeof events) =>
-        of("evaluation.finished", told).map(({ step, lossNats }) => [step, lossNats]);
+      const measured = (among: typeof events) =>
+        of("evaluation.finished", among).map(({ step, lossNats }) => [step, lossNats]);
       expect(measured(events)).toEqual(measured(undisturbed.events));
       expect(of("checkpoint.saved").at(-1)?.step).toBe(7);
       const ended = [...of("checkpoint.saved"), ...of("checkpoint.skipped"), ...of("checkpoint.failed")];
@@ -305,8 +305,8 @@ describe("a loop of one's own", () => {
     const options = { ranks: 2, pp: 2, steps: 3, accumulation: 2 };
     const bare = await runTiny(workspace, options, { mistake: "bare" }, loopJob);
     expect(bare.error).toMatchObject({ code: "PIPELINE_LOOP" });
-    const told = await runTiny(workspace, options, {}, loopJob);
-    expect(told.error).toBeUndefined();
-    expect(told.losses).toEqual(await lossesOf(workspace, options));
+    const outcome = await runTiny(workspace, options, {}, loopJob);
+    expect(outcome.error).toBeUndefined();
+    expect(outcome.losses).toEqual(await lossesOf(workspace, options));
   });
 });

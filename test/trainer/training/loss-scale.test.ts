@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { lossesOf, runTiny, type Told, Workspace } from "../../fixtures/run-tiny.ts";
+import { lossesOf, type Outcome, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
 
 const _ = false;
 const steps = 8;
@@ -9,19 +9,19 @@ const steps = 8;
 const fault = { fault: "overflow", faultAt: 2 };
 const scaled = { ranks: 2, steps, lossScale: { kind: "torch", scale: 1024, growthInterval: 3 } } as const;
 
-function stepsOf({ events }: Told) {
+function stepsOf({ events }: Outcome) {
   return events.flatMap((event) => (event.kind === "step.finished" ? [event] : []));
 }
 
 describe("a scaled loss", () => {
   const workspace = new Workspace();
   const unclipped = { ...fault, clipNorm: 0 };
-  let told: Told;
-  let toldUnclipped: Told;
+  let outcome: Outcome;
+  let unclippedOutcome: Outcome;
 
   beforeAll(async () => {
-    told = await runTiny(workspace, { ...scaled, zero: 3 }, fault);
-    toldUnclipped = await runTiny(workspace, { ...scaled, zero: 3 }, unclipped);
+    outcome = await runTiny(workspace, { ...scaled, zero: 3 }, fault);
+    unclippedOutcome = await runTiny(workspace, { ...scaled, zero: 3 }, unclipped);
   });
   afterAll(() => workspace[Symbol.dispose]());
 
@@ -31,16 +31,16 @@ describe("a scaled loss", () => {
   });
 
   it("skips a step in which one rank's gradient overflows, float32 gradients too, and halves the scale", () => {
-    expect(told.error).toBeUndefined();
-    expect(stepsOf(told).map(({ skipped }) => skipped)).toEqual([_, _, true, _, _, _, _, _]);
-    expect(stepsOf(told).map(({ lossScale }) => lossScale)).toEqual([
+    expect(outcome.error).toBeUndefined();
+    expect(stepsOf(outcome).map(({ skipped }) => skipped)).toEqual([_, _, true, _, _, _, _, _]);
+    expect(stepsOf(outcome).map(({ lossScale }) => lossScale)).toEqual([
       1024, 1024, 1024, 512, 512, 512, 1024, 1024,
     ]);
-    expect(told.losses.every(Number.isFinite)).toBe(true);
+    expect(outcome.losses.every(Number.isFinite)).toBe(true);
   });
 
   it("does not advance the schedule at a skipped step", () => {
-    const rates = stepsOf(told).map(({ learningRate }) => learningRate);
+    const rates = stepsOf(outcome).map(({ learningRate }) => learningRate);
     expect(rates.slice(0, 5)).toEqual([1, 2, 3, 3, 4].map((update) => (1e-2 * update) / 5));
   });
 
@@ -56,10 +56,10 @@ describe("a scaled loss", () => {
   it.each([0, 2])("is skipped alike at level %i, clipped or not", async (zero) => {
     const clipped = await runTiny(workspace, { ...scaled, zero }, fault);
     expect(clipped.error).toBeUndefined();
-    expect(clipped.losses).toEqual(told.losses);
+    expect(clipped.losses).toEqual(outcome.losses);
     const here = await runTiny(workspace, { ...scaled, zero }, unclipped);
     expect(here.error).toBeUndefined();
-    expect(here.losses).toEqual(toldUnclipped.losses);
+    expect(here.losses).toEqual(unclippedOutcome.losses);
     expect(stepsOf(here).map(({ skipped }) => skipped)).toEqual([_, _, true, _, _, _, _, _]);
   });
 
@@ -90,7 +90,7 @@ describe("a scaled loss", () => {
         { fault: "" },
       );
       expect(resumed.error).toBeUndefined();
-      const whole = stepsOf(told).slice(-stepsOf(resumed).length);
+      const whole = stepsOf(outcome).slice(-stepsOf(resumed).length);
       const facts = (run: typeof whole) =>
         run.map(({ lossNats, lossScale, learningRate }) => [lossNats, lossScale, learningRate]);
       expect(facts(stepsOf(resumed))).toEqual(facts(whole));

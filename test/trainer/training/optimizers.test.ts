@@ -180,8 +180,8 @@ describe("clipping", () => {
       } as const;
       const { events, error } = await runTiny(workspace, options, config);
       expect(error).toBeUndefined();
-      const told = events.flatMap((event) => (event.kind === "step.finished" ? [event] : []));
-      const rate = told[5]?.learningRate ?? 0;
+      const reported = events.flatMap((event) => (event.kind === "step.finished" ? [event] : []));
+      const rate = reported[5]?.learningRate ?? 0;
       const moved = await difference(join(dir, "step-000005"), join(dir, "step-000006"));
       const norm = by === "l2" ? Math.hypot(...moved) : Math.max(...moved.map(Math.abs));
       // Parameters near 1 hold a step of 1e-3 to some 1e-4 of it.

@@ -46,9 +46,9 @@ describe("precision", () => {
         lossScale: { kind: "torch", scale: 2 ** 24 },
       });
       expect(error).toBeUndefined();
-      const told = events.flatMap((event) => (event.kind === "step.finished" ? [event] : []));
-      expect(told[0]?.skipped).toBe(true);
-      expect(told.at(-1)?.skipped).toBe(false);
+      const reported = events.flatMap((event) => (event.kind === "step.finished" ? [event] : []));
+      expect(reported[0]?.skipped).toBe(true);
+      expect(reported.at(-1)?.skipped).toBe(false);
       const usual = await runTiny(workspace, { steps: 1, precision: "fp16" });
       expect(usual.events.find((event) => event.kind === "step.finished")).toMatchObject({
         lossScale: 65_536,

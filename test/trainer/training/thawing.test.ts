@@ -115,14 +115,14 @@ describe("parameters that a run freezes and unfreezes", () => {
   ): Promise<Run> {
     const folder = workspace.path(`run-${numRuns++}`);
     const checkpoint = { dir: folder, everySteps };
-    const told = await runTiny(
+    const outcome = await runTiny(
       workspace,
       { steps, seed, checkpoint, ...options },
       { frozen, declaredAt: 0, ...config },
       url,
     );
-    if (told.error !== undefined) throw told.error;
-    const { losses, events } = told;
+    if (outcome.error !== undefined) throw outcome.error;
+    const { losses, events } = outcome;
     return { losses, events, folder, last: await stateAfter(folder, steps) };
   }
 

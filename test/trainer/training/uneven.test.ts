@@ -14,9 +14,9 @@ it.each([
   async (_, weigh, job, times) => {
     const { events, error } = await runTiny(workspace, { ranks: 2, zero: 2, steps: 4 }, { weigh }, job);
     expect(error).toBeUndefined();
-    const told = events.filter((event) => event.kind === "losses.unweighed");
-    expect(told).toHaveLength(times);
-    for (const { numCounted, advice } of told) {
+    const reported = events.filter((event) => event.kind === "losses.unweighed");
+    expect(reported).toHaveLength(times);
+    for (const { numCounted, advice } of reported) {
       expect(numCounted).toHaveLength(2);
       expect(numCounted[0]).not.toBe(numCounted[1]);
       expect(advice).toContain("weigh: ({ labels }) =>");

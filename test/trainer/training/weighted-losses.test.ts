@@ -123,11 +123,11 @@ describe("a loss and its gradients that are exact but for float64's rounding", (
       expect(steps).toHaveLength(expected.length);
       for (const [index, { lossNats, losses }] of steps.entries()) {
         const { total, byName } = expected[index] as (typeof expected)[number];
-        for (const [told, wanted] of [
+        for (const [reported, wanted] of [
           [lossNats, total],
           ...lossNames.map((name) => [losses?.[name], byName[name]]),
         ])
-          expect(Math.abs((told ?? Number.NaN) - (wanted as number))).toBeLessThan(FLOAT64_ROUNDING);
+          expect(Math.abs((reported ?? Number.NaN) - (wanted as number))).toBeLessThan(FLOAT64_ROUNDING);
       }
     },
   );
@@ -135,7 +135,7 @@ describe("a loss and its gradients that are exact but for float64's rounding", (
 
 describe("figures of weighted losses in a run's events", () => {
   const workspace = new Workspace();
-  const told = async (...[options, config = {}]: Settings) => {
+  const train = async (...[options, config = {}]: Settings) => {
     const { events, error } = await runTiny(workspace, { zero: 0, ...options }, config, raggedJob);
     if (error !== undefined) throw error;
     return {
@@ -148,7 +148,7 @@ describe("figures of weighted losses in a run's events", () => {
 
   it("is each loss by its name, samples always, and the tokens that the dataset counts", async () => {
     const config = { experts: 4, weigh: "each loss", steps: 2, evaluateEvery: 2 };
-    const { steps, evaluations } = await told({ ranks: 2 }, config);
+    const { steps, evaluations } = await train({ ranks: 2 }, config);
     for (const event of [...steps, ...evaluations]) {
       const { crossEntropy = 0, auxiliary = 0 } = event.losses ?? {};
       expect(Math.abs(crossEntropy + auxiliary - event.lossNats)).toBeLessThan(TOLERANCE_NATS);
@@ -160,21 +160,21 @@ describe("figures of weighted losses in a run's events", () => {
   });
 
   it("is what a loss logs, in the mean that its weights make", async () => {
-    const { steps } = await told({ ranks: 2 }, { steps: 1 });
+    const { steps } = await train({ ranks: 2 }, { steps: 1 });
     // The second replica has the targets of samples 4, 6 and 7 of the 49 that count.
     expect(steps[0]?.metrics).toEqual({ replica: expect.closeTo(23 / 49, 12) });
   });
 
   it("is the same evaluation however its samples are dealt", async () => {
     const config = { steps: 1, evaluateEvery: 1 };
-    const one = await told({ ranks: 1 }, config);
-    const two = await told({ ranks: 2 }, { ...config, accumulation: 2 });
+    const one = await train({ ranks: 1 }, config);
+    const two = await train({ ranks: 2 }, { ...config, accumulation: 2 });
     expectWithin(lossesIn(two.evaluations), lossesIn(one.evaluations));
     expect(two.evaluations[0]?.numTokens).toBe(one.evaluations[0]?.numTokens);
   });
 
   it("is a loss of 0 and no update for a step in which nothing counts, and finite losses after it", async () => {
-    const { steps } = await told({ ranks: 2 }, { emptyFrom: 8, emptyTo: 16 });
+    const { steps } = await train({ ranks: 2 }, { emptyFrom: 8, emptyTo: 16 });
     expect(steps[1]).toMatchObject({ lossNats: 0, gradientNorm: 0, numTokens: 0, skipped: false });
     expect(steps.map(({ lossNats }) => Number.isFinite(lossNats))).toEqual([true, true, true, true]);
     expect(steps[2]?.lossNats).toBeGreaterThan(1);
@@ -187,7 +187,7 @@ describe("figures of weighted losses in a run's events", () => {
       /expected weigh to give a weight for the job's one loss, which has no name, got weights for labels/,
     ],
   ])("is a refusal of weights that are %s", async (weigh, message) => {
-    await expect(told({ ranks: 1 }, { weigh })).rejects.toThrow(message);
+    await expect(train({ ranks: 1 }, { weigh })).rejects.toThrow(message);
   });
 });
 
