@@ -50,7 +50,7 @@ export class Dealing {
     });
   }
 
-  /** Ends it with a rank of its generation: waits for it end with `reason`, as do later requests, and what it holds is dropped. */
+  /** Ends it: waits for batches and later requests get `reason`, and all that it holds is dropped. */
   end(reason: Error): void {
     if (this.#ended !== undefined) return;
     this.#ended = reason;
@@ -68,13 +68,12 @@ export class Dealing {
   /** Takes the batch of a live model's call, and makes its micro-batches ahead. */
   put(put: protocol.PutBatch): void {
     this.#called.put(put);
-    if (this.#ended !== undefined) return;
     for (const request of put.requests) this.#batches.batch(request).catch(() => {}); // thrown for the ranks that ask
   }
 
   /** Drops the batch of a call. */
-  async drop(call: number): Promise<void> {
-    await this.#called.drop(call);
+  drop(call: number): Promise<void> {
+    return this.#called.drop(call);
   }
 
   /** Takes predictions of some samples. @throws why it has ended */

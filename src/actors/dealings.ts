@@ -1,7 +1,7 @@
 import { TroupeError } from "../errors/index.ts";
 import { Dealing, type DealtData } from "./dealing.ts";
 
-/** The dealings to one generation of ranks after the other: one ends the one before it. */
+/** Deals to one generation of ranks after the other. */
 export class Dealings {
   readonly #open: () => Promise<DealtData>;
   #generation = -1;
@@ -12,7 +12,7 @@ export class Dealings {
     this.#open = open;
   }
 
-  /** Returns the dealing to a generation, which begins with this. An earlier generation than the latest gets one that has ended. */
+  /** Returns the dealing to a generation; the first call for a later one ends that to the one before. An earlier one has ended. */
   of(generation: number): Promise<Dealing> {
     if (generation === this.#generation && this.#latest !== undefined) return this.#latest;
     const dealing = this.#open().then((data) => new Dealing(data));

@@ -64,10 +64,10 @@ export class BuiltBatches {
 
   /**
    * Returns a batch, built now unless it exists; this object owns it until the last reader has taken it.
-   * @throws errors of the dataset; {TroupeError} `DATA_BATCH` for an invalid batch
+   * @throws errors of the dataset; {TroupeError} `DATA_BATCH` for an invalid batch; the reason of {@link end}, once it has ended
    */
-  batch(request: SampleRange): Promise<Batch> {
-    return this.#at(request).batch;
+  async batch(request: SampleRange): Promise<Batch> {
+    return await this.#at(request).batch;
   }
 
   /** Returns refs to a batch for one reader, to attach and to read only. @throws errors of {@link batch} */
