@@ -16,7 +16,7 @@ const maxActors = 4096;
 const maxCheckpoints = 12;
 const maxIncidents = 100;
 
-/** Roles of the actors that are restarted together. */
+/** Roles of the actors whose end restarts all ranks. */
 const rankGroup: readonly string[] = ["feeder", "offload", "writer", "shard", "rank"];
 
 type Parts = Required<Pick<Frame, "run" | "checkpoints" | "incidents" | "sample" | "judged" | "actors">>;
