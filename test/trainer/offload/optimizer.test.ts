@@ -174,7 +174,6 @@ describe("an offloaded optimizer", () => {
       event.kind === "actor.restarted" ? event.actor : [],
     );
     expect(restarted.toSorted()).toEqual([
-      "feeder",
       "offload-0",
       "offload-1",
       "rank-0",
