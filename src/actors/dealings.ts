@@ -7,7 +7,7 @@ export class Dealings {
   #generation = -1;
   #latest: Promise<Dealing> | undefined;
 
-  /** @param open - opens the data for a generation, or returns it open */
+  /** @param open - opens the data, or returns it open */
   constructor(open: () => Promise<DealtData>) {
     this.#open = open;
   }

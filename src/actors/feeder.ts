@@ -1,6 +1,6 @@
 import { moveRef } from "../compute/tensor/index.ts";
 import { loadJob } from "../job/index.ts";
-import { changedFiles, fileMarks, type Rows } from "../library/data/index.ts";
+import { fileMarks, type Rows } from "../library/data/index.ts";
 import { ActorDown, defineActor } from "../runtime/index.ts";
 import { keptModules } from "../runtime/module-texts.ts";
 import { Dealings } from "./dealings.ts";
@@ -24,11 +24,7 @@ export default defineActor<protocol.FeederProtocol, protocol.FeederInit>({
       });
       return data;
     };
-    const dealings = new Dealings(() => {
-      // Opening compares it with the data that the run began with.
-      if (changedFiles(fileMarks()).length > 0) data = undefined;
-      return opened();
-    });
+    const dealings = new Dealings(opened);
     return {
       handlers: {
         open: async ({ data: order }) => (await opened(order)).facts(),

@@ -102,7 +102,7 @@ export type FeederProtocol = {
   modules: { in: Record<string, never>; out: ModuleTexts };
   /** Answered once the samples' fingerprint is known; `files`: all files read by then. */
   fingerprint: { in: Record<string, never>; out: KnownData };
-  /** A new generation has begun. Waits of its batches end with the first of its ranks that ends. */
+  /** A new generation has begun. Waits for its batches end with the first of its ranks that ends. */
   begin: { in: OfGeneration & { readonly ranks: readonly ActorRef<unknown>[] } };
   next: { in: BatchOrder & OfGeneration; out: DealtBatch };
   /** The batch of a live model's call, which `next` then serves as a split named `splitOf`. Requests for it wait for it. */

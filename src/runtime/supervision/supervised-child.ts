@@ -19,8 +19,6 @@ interface Places {
 export class SupervisedChild {
   readonly name: string;
   readonly restart: Restart;
-  /** Whether it goes on when others are restarted because of one of them. */
-  readonly outlives: boolean;
   /** The same through all incarnations. */
   readonly ref: ActorRef<unknown>;
   readonly #launcher: Launcher;
@@ -34,7 +32,6 @@ export class SupervisedChild {
   constructor({ launcher, part }: Places, spec: ChildSpec, refs: SiblingRefs, onEnd: (down: Down) => void) {
     this.name = spec.name;
     this.restart = spec.restart ?? "permanent";
-    this.outlives = spec.outlives === true;
     this.#launcher = launcher;
     this.#part = part;
     this.#spec = spec;
@@ -52,6 +49,12 @@ export class SupervisedChild {
   /** Starts a warm standby for the next incarnation; returns false if there is nothing left to start. */
   prepareStandby(): boolean {
     return this.#launcher.prepareStandby(this.#spec, this.#part);
+  }
+
+  /** Whether it goes on now if others are restarted because of one of them. */
+  get outlives(): boolean {
+    const { outlives = false } = this.#spec;
+    return typeof outlives === "function" ? outlives() : outlives;
   }
 
   /** The name of its process; undefined if it has none. */

@@ -13,8 +13,11 @@ export interface ChildSpec extends SpawnPlace {
   readonly init?: (incarnation: number, refs: SiblingRefs) => unknown;
   /** Default: permanent. */
   readonly restart?: Restart;
-  /** Whether it goes on when others are restarted because of one of them. Its own end restarts the others too. Default: false. */
-  readonly outlives?: boolean;
+  /**
+   * Whether it goes on when others are restarted because of one of them; a function is asked each time. Its own end restarts the others
+   * too. Default: false.
+   */
+  readonly outlives?: boolean | (() => boolean);
   /** Whether each incarnation gets a new process. Default: a process goes on where a restart began in another. */
   readonly freshProcess?: boolean;
 }

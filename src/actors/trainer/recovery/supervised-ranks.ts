@@ -1,5 +1,6 @@
 import { errorTable, type TroupeError } from "../../../errors/index.ts";
 import type { LayoutSettings, OffloadSettings } from "../../../job/options/index.ts";
+import { changedFiles } from "../../../library/data/index.ts";
 import {
   type ActorInspection,
   type ActorSystem,
@@ -43,7 +44,7 @@ const SPARE_BYTES = 2 ** 30;
 /**
  * The rank group under supervision: a feeder, and a shard and a rank for each rank of the world, each in a thread;
  * optionally each pair in a process of its own. When one ends, all are restarted (one_for_all), since the state of a
- * step is spread over them; but the feeder, which has none, ends with nobody. After too many restarts the group is given up.
+ * step is spread over them; but the feeder, which has none, goes on unless a file of its data has changed. After too many restarts the group is given up.
  */
 export class SupervisedRanks {
   readonly #system: ActorSystem;
@@ -242,8 +243,8 @@ function membersOf(
       name: `${prefix}feeder`,
       role: "feeder",
       module: actorModules.feeder,
-      // It dies seldom, so that no standby waits for it.
-      outlives: true,
+      // It dies seldom, so that no standby waits for it. A new one compares its data with what the run began with.
+      outlives: () => changedFiles(feeder().begun?.files ?? {}).length === 0,
       modules,
       init: feeder,
     },
