@@ -25,6 +25,20 @@ async function heard(model: Pick<Policy, "call" | "generate" | "evaluate">) {
   return { logProbs: [...logProbs.to("float32").toTypedArray()], texts: await texts, losses: await losses };
 }
 
+/** Ends actors' threads. */
+class Strikes implements Disposable {
+  readonly #threads = new ActorThreads();
+
+  /** Ends one of these actors, which must be there. */
+  end(who: RegExp): void {
+    expect(this.#threads.endOne(new Chance(1), who)).toBeDefined();
+  }
+
+  [Symbol.dispose](): void {
+    this.#threads[Symbol.dispose]();
+  }
+}
+
 describe("a frozen copy", () => {
   const layouts: readonly (readonly [string, RuntimeOptions, Readonly<Record<string, unknown>>])[] = [
     ["of replicas in bfloat16", { ranks: 2, zero: 2, precision: "bf16" }, {}],
@@ -79,30 +93,28 @@ describe("a frozen copy", () => {
   );
 
   it("has the weights that it was made from after its ranks or the policy's have died", async () => {
-    using threads = new ActorThreads();
-    const dies = (who: RegExp) => expect(threads.endOne(new Chance(1), who)).toBeDefined();
+    using strikes = new Strikes();
     await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
       train(policy, 0);
       const frozen = await policy.frozenCopy();
       const before = await heard(frozen);
       // Before the policy moves, this is its memory.
-      dies(/^rank-\d$/);
+      strikes.end(/^rank-\d$/);
       expect(await heard(frozen)).toEqual(before);
       train(policy, 1);
       expect(await heard(frozen)).toEqual(before);
-      dies(/^frozen-1-(rank|shard)-\d$/);
+      strikes.end(/^frozen-1-(rank|shard)-\d$/);
       expect(await heard(frozen)).toEqual(before);
-      dies(/^rank-\d$/);
-      dies(/^frozen-1-checkpointer$/);
+      strikes.end(/^rank-\d$/);
+      strikes.end(/^frozen-1-checkpointer$/);
       expect(await heard(frozen)).toEqual(before);
-      dies(/^frozen-1-feeder$/);
+      strikes.end(/^frozen-1-feeder$/);
       expect(await heard(frozen)).toEqual(before);
     });
   });
 
   it("has the weights that it took on last after its ranks have died, while it took them on too", async () => {
-    using threads = new ActorThreads();
-    const dies = (who: RegExp) => expect(threads.endOne(new Chance(1), who)).toBeDefined();
+    using strikes = new Strikes();
     await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
       train(policy, 0);
       const frozen = await policy.frozenCopy();
@@ -110,22 +122,21 @@ describe("a frozen copy", () => {
       await heard(frozen);
       train(policy, 2);
       const followed = frozen.follow();
-      dies(/^frozen-1-rank-\d$/);
+      strikes.end(/^frozen-1-rank-\d$/);
       expect(await followed).toEqual({ step: 3 });
       const later = await heard(policy);
       expect(await heard(frozen)).toEqual(later);
       train(policy, 3);
-      dies(/^frozen-1-shard-\d$/);
+      strikes.end(/^frozen-1-shard-\d$/);
       expect(await heard(frozen)).toEqual(later);
-      dies(/^frozen-1-checkpointer$/);
-      dies(/^frozen-1-rank-\d$/);
+      strikes.end(/^frozen-1-checkpointer$/);
+      strikes.end(/^frozen-1-rank-\d$/);
       expect(await heard(frozen)).toEqual(later);
     });
   });
 
   it("has them however long after its ranks its checkpointer comes back", async () => {
-    using threads = new ActorThreads();
-    const dies = (who: RegExp) => expect(threads.endOne(new Chance(1), who)).toBeDefined();
+    using strikes = new Strikes();
     await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
       train(policy, 0);
       const frozen = await policy.frozenCopy();
@@ -140,8 +151,8 @@ describe("a frozen copy", () => {
       };
       process.on("worker", strike);
       onTestFinished(() => void process.off("worker", strike));
-      dies(/^frozen-1-checkpointer$/);
-      dies(/^frozen-1-rank-\d$/);
+      strikes.end(/^frozen-1-checkpointer$/);
+      strikes.end(/^frozen-1-rank-\d$/);
       expect(await heard(frozen)).toEqual(later);
       expect(numThreads).toBe(4);
     });
