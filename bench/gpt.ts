@@ -6,6 +6,7 @@
 import { Runtime } from "troupe";
 import { nativeInfo } from "troupe/tensor";
 import { countOf, numberOf, readArguments, refuse } from "../scripts/arguments.mjs";
+import { BETWEEN, type Between } from "./gpt/measured-job.ts";
 import { countIn, gptOptions, gptUsage, zeroOf } from "./gpt/options.ts";
 
 const usage = `
@@ -32,6 +33,13 @@ const steps = countIn(usage, flags, "steps");
 const warmup = Math.max(1, numberOf(usage, "warmup", flags.warmup));
 const batch = countIn(usage, flags, "batch");
 const seq = countIn(usage, flags, "seq");
+const betweenMs = numberOf(usage, "between", flags.between);
+if (betweenMs > 0 && (placement !== "thread" || flags.threads !== "1"))
+  refuse(
+    usage,
+    "--between with --threads 1 and --placement thread",
+    `${flags.threads ?? "none"}, ${placement}`,
+  );
 
 await using runtime = await Runtime.spawn({
   ranks,
@@ -51,6 +59,10 @@ let [numRecorded, numRecordedLate, recordMs] = [0, 0, 0];
 const recordingMs: number[] = [];
 let numParameters = 0;
 let cpuBefore = process.cpuUsage();
+/** Products of all ranks before each step, and behind the last one. */
+const between: Between[] = [];
+const channel = new BroadcastChannel(BETWEEN);
+channel.onmessage = ({ data }: { data: unknown }) => void between.push(data as Between);
 runtime.events$.subscribe((event) => {
   if (event.kind === "run.started") numParameters = event.numParameters;
   if (event.kind !== "step.finished") return;
@@ -63,7 +75,7 @@ runtime.events$.subscribe((event) => {
   if ((event.blockCalls?.recorded ?? 0) > 0) recordingMs.push(event.durationMs);
   if (finishedAt.length === warmup) cpuBefore = process.cpuUsage();
 });
-await runtime.run(new URL("./gpt/job.ts", import.meta.url), {
+await runtime.run(new URL(betweenMs > 0 ? "./gpt/measured-job.ts" : "./gpt/job.ts", import.meta.url), {
   layers: countIn(usage, flags, "layers"),
   dim: countIn(usage, flags, "dim"),
   heads: countIn(usage, flags, "heads"),
@@ -74,17 +86,24 @@ await runtime.run(new URL("./gpt/job.ts", import.meta.url), {
   lr: numberOf(usage, "lr", flags.lr),
   data: flags.data,
   dropout: numberOf(usage, "dropout", flags.dropout),
+  betweenMs,
+  betweenDtype: dtype === "bf16" ? "bfloat16" : "float32",
 });
+channel.close();
 
 // From one step's end to the next one's: updates that hide under the next forward are paid there, not left out.
 const times = finishedAt
   .slice(1)
-  .map((at, index) => (at - (finishedAt[index] as number)) / 1000)
+  .map((at, index) => (at - (finishedAt[index] as number)) / 1000 - wallBetween(index + 1))
   .slice(warmup - 1);
 const sorted = times.toSorted((a, b) => a - b);
 const middle = sorted.slice(Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2) + 1);
 const median = middle.reduce((sum, value) => sum + value, 0) / middle.length;
 const { user, system } = process.cpuUsage(cpuBefore);
+const cpuBetween = sumOf(
+  between.filter(({ step }) => step >= warmup),
+  ({ cpuSeconds }) => cpuSeconds,
+);
 const round = (value: number) => Math.round(value * 1e6) / 1e6;
 console.log(
   JSON.stringify({
@@ -102,7 +121,8 @@ console.log(
     step_s: round(median),
     step_min_s: round(sorted[0] ?? Number.NaN),
     ten_min_s: round(fastestOf(times, 10)),
-    cpu_s: round((user + system) / 1e6 / steps),
+    cpu_s: round(((user + system) / 1e6 - cpuBetween) / steps),
+    ...(betweenMs > 0 && { products_per_s: Math.round(steps / secondsOfOne()) }),
     tokens_per_s: Math.round((ranks * batch * seq * 10) / median) / 10,
     peak_bytes: [process.resourceUsage().maxRSS * 1024],
     recorded: numRecorded,
@@ -123,4 +143,21 @@ function fastestOf(seconds: readonly number[], count: number): number {
     .slice(window - 1)
     .map((_, index) => seconds.slice(index, index + window).reduce((sum, value) => sum + value, 0));
   return Math.min(...sums) / window;
+}
+
+/** The time that products before a step took from it, in seconds. */
+function wallBetween(step: number): number {
+  return Math.max(0, ...between.filter((one) => one.step === step).map(({ wallSeconds }) => wallSeconds));
+}
+
+/** The processor time of one operation of a product in each timed step, by the products before and behind it; their sum. */
+function secondsOfOne(): number {
+  return sumOf([...losses.keys()].slice(warmup), (index) => {
+    const around = between.filter(({ step }) => step === index || step === index + 1);
+    return sumOf(around, ({ seconds }) => seconds) / sumOf(around, ({ operations }) => operations);
+  });
+}
+
+function sumOf<T>(items: readonly T[], value: (item: T) => number): number {
+  return items.reduce((sum, item) => sum + value(item), 0);
 }

@@ -28,6 +28,8 @@ const numTurns = countOf(usage, "turns", turns);
 const gpt = fileURLToPath(new URL("gpt.ts", import.meta.url));
 const options = Object.entries(given).map(([name, value]) => `--${name}=${value}`);
 const best = new Map(graphs.map((graph) => [graph, { step: Infinity, cpu: Infinity, losses: "" }]));
+/** The products' share of a step in each run, by the rate between its steps. */
+const shares = new Map(graphs.map((graph) => [graph, [] as number[]]));
 const ranks = countIn(usage, flags, "ranks");
 const cores =
   flags.threads === undefined ? availableParallelism() : ranks * countOf(usage, "threads", flags.threads);
@@ -51,6 +53,7 @@ for (let turn = 0; turn < numTurns; turn += 1) {
       `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, last loss ${run.losses.at(-1)}, load ${load()}`,
     );
     work = productsOf(run.ranks * run.batch * run.seq, run.seq);
+    if (run.products_per_s) shares.get(graph)?.push((100 * work) / run.products_per_s / run.cpu_s);
     if (graph !== "off")
       console.log(
         `       recorded calls took ${run.record_steps.toFixed(2)} steps' time, their computation included, and made steps ${run.record_extra_steps.toFixed(2)} steps' time longer; ${run.recorded_late} of ${run.recorded} behind the warm-up`,
@@ -72,6 +75,11 @@ for (const [graph, { cpu }] of best) {
   console.log(
     `  ${graph}: at that rate the products alone are ${share(rate.steady)} % of a step; at the quickest one's ${share(rate.best)} %`,
   );
+  const between = shares.get(graph) ?? [];
+  if (between.length > 0)
+    console.log(
+      `  ${graph}: at the rate between its steps ${between.map((one) => one.toFixed(1)).join(", ")} %`,
+    );
 }
 
 /**

@@ -14,6 +14,9 @@ export default defineJob({
     clip: 1,
     dropout: 0,
     data: "",
+    // For measured-job.ts: products between steps.
+    betweenMs: 0,
+    betweenDtype: "bfloat16",
   },
   training: ({ steps, batch, clip }) => ({
     steps,

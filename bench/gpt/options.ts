@@ -24,6 +24,7 @@ export const gptOptions = {
   data: { ...text, default: "" },
   seed: { ...text, default: "0" },
   dropout: { ...text, default: "0" },
+  between: { ...text, default: "0" },
 } as const;
 
 /** A line of usage for each of {@link gptOptions}. */
@@ -44,7 +45,8 @@ export const gptUsage = `
   --lr RATE         (3e-4)
   --data FILE       bytes that are learnt (random tokens)
   --seed N          (0)
-  --dropout RATE    (0)`;
+  --dropout RATE    (0)
+  --between MS      of products between steps, for the rate that cores have just then; with --threads 1 (0)`;
 
 type Count = "ranks" | "layers" | "dim" | "heads" | "vocab" | "batch" | "seq" | "steps";
 

@@ -16,7 +16,7 @@ export interface ProductRate {
 export async function productRate(cores: number, dtype: DType): Promise<ProductRate> {
   const rates = await Promise.all(
     Array.from({ length: cores }, () => {
-      const worker = new Worker(new URL(import.meta.url), { workerData: dtype });
+      const worker = new Worker(new URL(import.meta.url), { workerData: { products: dtype } });
       return new Promise<ProductRate>((resolve, reject) => {
         worker.once("message", resolve);
         worker.once("error", reject);
@@ -29,28 +29,41 @@ export async function productRate(cores: number, dtype: DType): Promise<ProductR
   };
 }
 
-if (!isMainThread) parentPort?.postMessage(measure(workerData as DType));
-
-function measure(dtype: DType): ProductRate {
+if (!isMainThread && workerData?.products) {
   setNumThreads(1);
+  const { operations, seconds, quickest } = multiply(workerData.products as DType, 1000);
+  parentPort?.postMessage({ steady: operations / seconds, best: quickest });
+}
+
+/** Products that a thread made: their operations, its processor time, and the rate of the quickest one. */
+export interface Multiplied {
+  readonly operations: number;
+  readonly seconds: number;
+  readonly quickest: number;
+}
+
+/** Multiplies matrices of GPT-2's shapes for so long. */
+export function multiply(dtype: DType, ms: number): Multiplied {
   return scope(() => {
     const a = zeros([rows, inner], { dtype }).add_(0.5);
     const b = zeros([inner, columns], { dtype }).add_(0.5);
     const seconds: number[] = [];
-    const multiply = () => {
+    const once = () => {
       const before = process.threadCpuUsage();
       scope(() => void a.matmul(b));
       const { user, system } = process.threadCpuUsage(before);
       seconds.push((user + system) / 1e6);
     };
-    multiply(); // and load what it takes
+    once(); // and load what it takes
     seconds.length = 0;
-    const end = performance.now() + 1000;
-    while (performance.now() < end) multiply();
+    const end = performance.now() + ms;
+    do once();
+    while (performance.now() < end);
     const operations = 2 * rows * inner * columns;
     return {
-      steady: (operations * seconds.length) / seconds.reduce((sum, each) => sum + each, 0),
-      best: operations / Math.min(...seconds),
+      operations: operations * seconds.length,
+      seconds: seconds.reduce((sum, each) => sum + each, 0),
+      quickest: operations / Math.min(...seconds),
     };
   });
 }
