@@ -26,7 +26,8 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kMaxSteps = 32;             // of one round: sums of more wait in between
+constexpr int64_t kMaxSteps = 48;             // of a product in one round
+constexpr int64_t kStepsOfRound = 32;         // of longer ones, whose sums wait in between
 constexpr int64_t kMaxKeptSteps = 512;        // times panels: 1 MiB
 constexpr int64_t kStreamedBytes = 1 << 20;   // results from here on would not stay in the cache
 
@@ -148,7 +149,7 @@ class AmxProduct {
   }
 
   void run() {
-    const int64_t steps = divide_up(a_.inner(), kStep), num_rounds = divide_up(steps, kMaxSteps);
+    const int64_t steps = divide_up(a_.inner(), kStep), num_rounds = steps <= kMaxSteps ? 1 : divide_up(steps, kStepsOfRound);
     const int64_t steps_of_round = divide_up(steps, num_rounds);
     const int64_t num_chunks = divide_up(kept_.num_panels(), std::max<int64_t>(1, kMaxKeptSteps / steps_of_round));
     const int64_t chunk = divide_up(kept_.num_panels(), num_chunks);
