@@ -6,6 +6,7 @@ import {
   endForward,
   grad,
   improveProgram,
+  ops,
   playBackward,
   playForward,
   recordBackward,
@@ -18,14 +19,19 @@ import { expectLike, hasKernels, onGpu, withKernels } from "./gpu.ts";
 type Body = (...inputs: Tensor[]) => Tensor[];
 
 /** A program of `body`, improved, and what backward of all its results gives. */
-function programOf(body: Body, inputs: readonly Tensor[], gradients: readonly Tensor[]): number {
+function programOf(
+  body: Body,
+  inputs: readonly Tensor[],
+  gradients: readonly Tensor[],
+  fast = false,
+): number {
   const recording = beginRecording(inputs, []);
   const results = body(...inputs);
   expect(endForward(recording, results, [])).toBe("");
   const leaves = inputs.filter(({ requiresGrad }) => requiresGrad);
   const { program } = recordBackward(recording, gradients, () => grad(results, leaves, gradients));
   if (typeof program !== "number") throw new Error(`${program}`);
-  improveProgram(program);
+  improveProgram(program, fast);
   return program;
 }
 
@@ -107,4 +113,54 @@ describe.skipIf(!hasKernels)("programs with the kernels for CUDA", () => {
       }
     },
   );
+
+  it.each(
+    (["float32", "bfloat16"] as const).flatMap((dtype) =>
+      (
+        [
+          [37, 129],
+          [3, 5, 40],
+          [1, 7],
+          [2, 8192],
+          [70, 2],
+        ] as const
+      ).map((shape) => ({ dtype, shape })),
+    ),
+  )("compute rows of $shape in $dtype with the bits of the CPU's fast programs", ({ dtype, shape }) => {
+    const inputs = [normal(shape, 1), normal([shape.at(-1) as number], 2)].map((each) =>
+      each.to(dtype).requiresGrad_(),
+    );
+    const upstream = [normal(shape, 3).to(dtype)];
+    const wanted = playedFast(inputs, upstream);
+    withKernels(() => {
+      const played = playedFast(
+        inputs.map((each) => onGpu(each).requiresGrad_()),
+        upstream.map(onGpu),
+      );
+      expect(played.operators).toEqual(wanted.operators);
+      for (const [index, tensor] of played.tensors.entries())
+        expectLike(tensor, wanted.tensors[index] as Tensor, "bits", `tensor ${index}`);
+    });
+  });
 });
+
+/** A norm, a gate and a softmax: sums, means and maxima of rows, and the project's own functions. */
+const ofRows: Body = (x, weight) => {
+  const rstd = (x as Tensor).square().mean(-1, true).add(1e-6).rsqrt();
+  const normed = (x as Tensor).mul(rstd).mul(weight as Tensor);
+  const gate = ops.silu(normed).mul(ops.gelu(normed, "tanh")).add(ops.gelu(normed, "none"));
+  const powers = gate.sub(gate.amax([-1], true)).exp();
+  return [powers.div(powers.sum([-1], true)).mul((x as Tensor).sigmoid())];
+};
+
+/** Results and gradients of {@link ofRows} by a fast program, and the program's operators. */
+function playedFast(inputs: readonly Tensor[], upstream: readonly Tensor[]) {
+  const program = programOf(ofRows, inputs, upstream, true);
+  const { forward, backward } = describeProgram(program);
+  const { results, call } = playForward(program, inputs, [], [false], true);
+  const gradients = playBackward(call, upstream, inputs.length);
+  dropProgram(program);
+  const operators = [...forward.operators, ...backward.operators];
+  expect(operators.join("\n")).toMatch(/one pass of [^(]*mean[^(]*silu[^(]*max[^(]*exp[^(]*sum/);
+  return { operators, tensors: [...results, ...gradients] as Tensor[] };
+}

@@ -428,6 +428,31 @@ describe("chains of rows in fast programs", () => {
   });
 });
 
+/** Rows' sums and the project's own functions together: softmax, and what a gate makes of a norm. */
+const mixed: Body = (x, weight) => {
+  const normed = x.mul(x.square().mean(-1, true).add(1e-6).rsqrt()).mul(weight as Tensor);
+  const gate = ops.silu(normed).mul(ops.gelu(normed, "tanh"));
+  return softmax(gate.add(x.sigmoid())).mul(x.exp());
+};
+
+describe("chains of fast programs on the pretend device", () => {
+  it.each(types)("have the bits of the CPU's: %s", (dtype) => {
+    scope(() => {
+      const made = (device: Device) =>
+        onDevice(device, () => {
+          const on = (shape: readonly number[], stream: number) =>
+            normal(shape, stream, { dtype }).onto(device);
+          const inputs = [on([37, 129], 0).requiresGrad_(), on([129], 1).requiresGrad_()];
+          return played(mixed, inputs, on([37, 129], 2), true);
+        });
+      const [here, there] = [made("cpu"), made("sim:0")];
+      expect(there.forward).toBe(here.forward);
+      expect(there.forward).toMatch(/one pass of [^(]*mean[^(]*silu[^(]*max[^(]*exp[^(]*sum/);
+      expectAll(there.results, here.results);
+    });
+  });
+});
+
 function onThreads<T>(count: number, body: () => T): T {
   const before = numThreads();
   setNumThreads(count);

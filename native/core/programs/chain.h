@@ -26,7 +26,7 @@ namespace troupe {
   EACH(relu_backward, 2, b <= 0.0f ? 0.0f : a)        \
   EACH(to, 1, a)
 
-// Those of the project's own elementary functions, which no text has: for `fast` on the host, with other bits than libtorch's.
+// Those of the project's own elementary functions: for `fast`, with other bits than libtorch's.
 #define TROUPE_ELEMENTARY(EACH)                       \
   EACH(exp, 1, exp_f32(a))                            \
   EACH(sigmoid, 1, sigmoid_f32(a))                    \
@@ -64,7 +64,7 @@ inline const ElementwiseFacts& elementwise_facts(Elementwise op) {
 enum class ChainType : uint8_t { float32, bfloat16 };
 
 // How a step's value comes of its operands: element by element, as the sum, mean or largest of each row, or as a row's number for each of
-// its elements. Rows are for `fast` on the host.
+// its elements. Rows are for `fast`.
 enum class ChainWay : uint8_t { each, sum, mean, max, spread };
 
 struct ChainStep {
@@ -92,12 +92,17 @@ struct ChainSource {
   bool is_row = false;
 };
 
+// How many lanes a row's sum has: element i goes to lane i mod so many, and lanes are joined by halves. As many threads of a GPU share a row.
+constexpr int kChainLanes = 32;
+
 struct Chain {
   std::vector<ChainSource> sources;
   std::vector<ChainStep> steps;
   int32_t num_scratch = 0;
   int64_t numel = 0;
   int64_t width = 1;  // elements of a row
+  bool has_rows() const { return width > 1; }
+
   mutable std::shared_ptr<const void> kernel;  // what a device has compiled of it, by its first call
 };
 

@@ -145,7 +145,7 @@ void Program::improve(bool fast) {
   // Products of an invariant forward sum in orders of their own.
   if (device.is_cpu() && !is_invariant()) join_heads();
   run_on_device = chain_runner(device);
-  if (device.is_cpu() || run_on_device != nullptr) join_elementwise(fast && device.is_cpu());
+  if (device.is_cpu() || run_on_device != nullptr) join_elementwise(fast);
   plan_memory();
   find_placed();
   on_one_thread = is_small();

@@ -24,13 +24,6 @@ void with_type(ChainType type, const Function& body) {
   else body(static_cast<float*>(nullptr));
 }
 
-TROUPE_INLINE float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
-
-TROUPE_INLINE float silu_slope(float x) {
-  const float s = sigmoid_f32(x);
-  return s + x * s * (1.0f - s);
-}
-
 size_t bytes_of(ChainType type) { return type == ChainType::bfloat16 ? sizeof(c10::BFloat16) : sizeof(float); }
 
 // A step of one operand is given it twice.
@@ -53,8 +46,6 @@ struct Apply {
   }
 };
 
-constexpr int kReduceLanes = 32;
-
 // One number for each row; NaN is the largest of all.
 template <class From, class To>
 struct ReduceRows {
@@ -64,12 +55,12 @@ struct ReduceRows {
 
  private:
   static TROUPE_INLINE float sum(ChainWay way, const From* row, int64_t width) {
-    const float sum = sum_terms<float, kReduceLanes>(0, width, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(row, i); });
+    const float sum = sum_terms<float, kChainLanes>(0, width, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(row, i); });
     return way == ChainWay::mean ? sum / static_cast<float>(width) : sum;
   }
 
   static TROUPE_INLINE float max(const From* row, int64_t width) {
-    float lanes[kReduceLanes];
+    float lanes[kChainLanes];
     for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
     const auto larger = [](float a, float b) TROUPE_INLINE_LAMBDA {
       const float more = b > a ? b : a;

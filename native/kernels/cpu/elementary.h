@@ -8,10 +8,15 @@
 #include "kernels/cpu/float_bits.h"
 #include "kernels/cpu/isa.h"
 
+// Defines functions, and their text, of which kernels are made while the program runs (kernels/cuda/chain_text.h).
+#define TROUPE_WITH_TEXT(name, ...) \
+  __VA_ARGS__                       \
+  inline constexpr char name[] = #__VA_ARGS__;
+
 namespace troupe {
 
 // exp(value), within 2 ulp; 0 below -87.0 (no subnormal results), infinity above 88.7. NaN stays NaN.
-TROUPE_INLINE float exp_f32(float value) {
+TROUPE_WITH_TEXT(kExpText, TROUPE_INLINE float exp_f32(float value) {
   constexpr float kLowest = -87.33654f;  // here the power is 0
   constexpr float kHighest = 89.0f;      // here the result overflows
   constexpr float kLog2e = 1.44269504f;
@@ -33,7 +38,7 @@ TROUPE_INLINE float exp_f32(float value) {
   // In two steps, since 2^128 is no float: 88.72 rounds up to that exponent.
   const uint32_t power = (bits_of(shifted) << 23) + (126u << 23);
   return mantissa * float_of(power) * 2.0f;
-}
+})
 
 // log(value) for a normal positive value, within 2 ulp.
 TROUPE_INLINE float log_f32(float value) {

@@ -19,8 +19,15 @@ TROUPE_INLINE float rms_norm_gradient(float scaled, float xhat, float rstd, floa
   return rstd * (scaled - xhat * mean_projected);
 }
 
+TROUPE_WITH_TEXT(kSigmoidText, TROUPE_INLINE float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
+
+TROUPE_INLINE float silu_slope(float x) {
+  const float s = sigmoid_f32(x);
+  return s + x * s * (1.0f - s);
+})
+
 // gelu(u) in GPT-2's form: see bias_gelu.cc.
-struct TanhGelu {
+TROUPE_WITH_TEXT(kTanhGeluText, struct TanhGelu {
   static constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
   static constexpr float kCubic = 0.044715f * kLinear;
 
@@ -30,10 +37,10 @@ struct TanhGelu {
     const float s = gate(u);
     return s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u));
   }
-};
+};)
 
 // gelu(u) exactly: see there.
-struct ExactGelu {
+TROUPE_WITH_TEXT(kExactGeluText, struct ExactGelu {
   static constexpr float kScale = 0.46f * 0.70710678f;
   static constexpr float kDensity = 0.39894228f;  // 1 / sqrt(2 pi)
 
@@ -56,6 +63,6 @@ struct ExactGelu {
     const float height = bell(u);
     return share_below(u, height) + u * (kDensity * height);
   }
-};
+};)
 
 }  // namespace troupe

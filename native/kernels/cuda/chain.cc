@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/programs/chain_runner.h"
-#include "core/programs/chain_text.h"
+#include "kernels/cuda/chain_text.h"
 #include "kernels/cuda/call.h"
 #include "kernels/cuda/text_kernel.h"
 
@@ -10,6 +10,7 @@ namespace troupe::cuda {
 namespace {
 
 constexpr unsigned kChainThreads = 256;
+constexpr int64_t kRowsOfBlock = kChainThreads / kChainLanes;
 constexpr int64_t kMostChainBlocks = 132 * 16;  // a few waves on the largest GPUs; more work is looped over
 
 void run_chain_text(const std::shared_ptr<const Chain>& chain, const std::vector<at::Tensor>& sources,
@@ -27,13 +28,15 @@ void run_chain_text(const std::shared_ptr<const Chain>& chain, const std::vector
     pointers.push_back(output.data_ptr());
     wide = wide && reinterpret_cast<uintptr_t>(pointers.back()) % 16 == 0;
   }
-  auto numel = static_cast<unsigned long long>(chain->numel);
+  const int64_t rows = chain->numel / chain->width;
+  auto count = static_cast<unsigned long long>(chain->has_rows() ? rows : chain->numel);
   std::vector<void*> arguments;
   for (void*& pointer : pointers) arguments.push_back(&pointer);
   arguments.push_back(&wide);
-  arguments.push_back(&numel);
+  arguments.push_back(&count);
   const int64_t threads = wide ? (chain->numel + 3) / 4 : chain->numel;
-  const int64_t blocks = std::min<int64_t>(kMostChainBlocks, (threads + kChainThreads - 1) / kChainThreads);
+  const int64_t needed = chain->has_rows() ? (rows + kRowsOfBlock - 1) / kRowsOfBlock : (threads + kChainThreads - 1) / kChainThreads;
+  const int64_t blocks = std::min<int64_t>(kMostChainBlocks, needed);
   static_cast<const TextKernel*>(chain->kernel.get())->launch(call.stream(), static_cast<unsigned>(blocks), kChainThreads, arguments.data());
 }
 

@@ -115,8 +115,8 @@ export interface RuntimeOptions {
   readonly prefetchBytes?: number | undefined;
   /**
    * How the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the
-   * same bits (not tried on a GPU yet); fast, so too, and what follows a product in bfloat16 is computed with it, and
-   * elementwise operators in a row round once, with other bits (CPU). Default: off.
+   * same bits (not tried on a GPU yet); fast, so too, and what follows a product in bfloat16 is computed with it (CPU),
+   * and elementwise operators in a row round once, with other bits. Default: off.
    */
   readonly graph?: "off" | "exact" | "fast" | undefined;
   /** Compute threads of each rank. Default: the machine's cores divided by its ranks. */

@@ -121,7 +121,7 @@ const execution = grouped("execution", {
     "bytes of parameters to gather ahead of the computation, and of offloaded updates to leave behind it, such as 64MB; 0: gather on demand, Infinity: gather all at once",
     { unit: "bytes" }),
   graph: option(oneOf(["off", "exact", "fast"]).default("off"), "--graph <mode>",
-    "how the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the same bits (not tried on a GPU yet); fast, so too, and what follows a product in bfloat16 is computed with it, and elementwise operators in a row round once, with other bits (CPU)"),
+    "how the operators of blocks are issued: off, one by one; exact, recorded once and replayed as programs, with the same bits (not tried on a GPU yet); fast, so too, and what follows a product in bfloat16 is computed with it (CPU), and elementwise operators in a row round once, with other bits"),
   threadsPerRank: option(whole(1).optional(), "--threads-per-rank <n>", "compute threads of each rank",
     { otherwise: "the machine's cores divided by its ranks" }),
   bind: option(oneOf(["none", "cores", "numa"]).default("none"), "--bind <what>",

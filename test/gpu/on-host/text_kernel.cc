@@ -1,4 +1,4 @@
-// Kernels of text on the host: compiled by its own compiler, their threads one after the other. They wait for nobody.
+// Kernels of text on the host: compiled by its own compiler, their threads as cuda_runtime.h has them.
 #include "kernels/cuda/text_kernel.h"
 
 #include <dlfcn.h>
@@ -9,6 +9,8 @@
 #include <fstream>
 #include <map>
 #include <stdexcept>
+
+#include "cuda_runtime.h"
 
 namespace troupe::cuda {
 namespace {
@@ -22,10 +24,21 @@ constexpr const char* kBefore = R"(
 #define __global__
 #define __device__
 #define __launch_bounds__(threads)
-struct Place { unsigned x; };
-static Place threadIdx, blockIdx, blockDim, gridDim;
+struct Place { unsigned x, y, z; };
+static const Place* present;
+static uint64_t (*exchange)(uint64_t own, int with);
+static int (*lane_of_thread)();
+#define threadIdx present[0]
+#define blockIdx present[1]
+#define blockDim present[2]
+#define gridDim present[3]
 static float __int_as_float(int bits) { float value; std::memcpy(&value, &bits, sizeof value); return value; }
 static int __float_as_int(float value) { int bits; std::memcpy(&bits, &value, sizeof bits); return bits; }
+static float __shfl_sync(unsigned, float value, int from) { return __int_as_float((int)exchange((unsigned)__float_as_int(value), from)); }
+static float __shfl_down_sync(unsigned, float value, int offset) {
+  const int from = lane_of_thread() + offset;
+  return __shfl_sync(~0u, value, from < 32 ? from : from - offset);
+}
 )";
 
 // Calls the kernel, whatever its parameters are, with the values that pointers lead to.
@@ -38,15 +51,11 @@ template <class... Parameters>
 static void call(void (*kernel)(Parameters...), void** arguments) {
   call(kernel, arguments, std::make_integer_sequence<unsigned, sizeof...(Parameters)>());
 }
-extern "C" void run(unsigned blocks, unsigned threads, bool backward, void** arguments) {
-  blockDim.x = threads;
-  gridDim.x = blocks;
-  for (unsigned i = 0; i < blocks * threads; i++) {
-    const unsigned at = backward ? blocks * threads - 1 - i : i;
-    blockIdx.x = at / threads;
-    threadIdx.x = at % threads;
-    call(KERNEL, arguments);
-  }
+extern "C" void run(const void* place, uint64_t (*shuffle)(uint64_t, int), int (*lane)(), void** arguments) {
+  present = static_cast<const Place*>(place);
+  exchange = shuffle;
+  lane_of_thread = lane;
+  call(KERNEL, arguments);
 }
 )";
 
@@ -68,12 +77,11 @@ class HostKernel final : public TextKernel {
     run_ = reinterpret_cast<decltype(run_)>(dlsym(opened, "run"));
   }
   void launch(Stream, unsigned blocks, unsigned threads, void** arguments) const override {
-    const char* const order = std::getenv("TROUPE_CUDA_ON_HOST");
-    run_(blocks, threads, order != nullptr && std::string(order) == "backward", arguments);
+    on_host::run(blocks, threads, [&] { run_(&on_host::present, on_host::exchange, on_host::lane, arguments); });
   }
 
  private:
-  void (*run_)(unsigned, unsigned, bool, void**) = nullptr;
+  void (*run_)(const void*, uint64_t (*)(uint64_t, int), int (*)(), void**) = nullptr;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Runs whose programs have other bits: the same bits in every run, and what they learn.
 import { afterAll, describe, expect, it } from "vitest";
 import type { RuntimeOptions } from "../../../src/entries/index.ts";
-import { lossesOf, runTiny, Workspace } from "../../fixtures/run-tiny.ts";
+import { lossesOf, runTiny, towerJob, Workspace } from "../../fixtures/run-tiny.ts";
 
 const config = { layers: 2, width: 64, context: 64, batch: 8, steps: 60 };
 const options: RuntimeOptions = { ranks: 2, zero: 3, precision: "bf16" };
@@ -49,5 +49,17 @@ describe("with fast programs", () => {
     const [one, two] = [await of(1), await of(2)];
     expect(one.error).toBeUndefined();
     expect(two.losses).toEqual(one.losses);
+  });
+
+  it("a run in float32, where no product is fused, has the CPU's losses on the pretend device", async () => {
+    const of = (device: "cpu" | "sim") =>
+      runTiny(workspace, { ranks: 2, zero: 3, graph: "fast", device }, {}, towerJob);
+    const [here, there] = [await of("cpu"), await of("sim")];
+    expect(here.error).toBeUndefined();
+    expect(there.losses).toEqual(here.losses);
+    const passes = there.events
+      .filter(({ kind }) => kind === "block.recorded")
+      .map((event) => JSON.stringify(event));
+    expect(passes.join()).toMatch(/one pass of [^(]*silu/);
   });
 });

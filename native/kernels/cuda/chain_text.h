@@ -10,7 +10,8 @@ namespace troupe {
 constexpr const char* kChainKernel = "chain";  // its name in the text
 
 // The kernel's parameters: a pointer for each source with memory, a pointer for each output, `bool wide` (whether four elements
-// may be read and written at once: pointers of what is read so are multiples of 16 bytes), and how many elements there are, 8 bytes.
+// may be read and written at once: pointers of what is read so are multiples of 16 bytes), and how many elements there are, 8 bytes. With
+// rows a warp of kChainLanes threads takes one at a time, and nothing is wide. Sums have the bits of the CPU's pass.
 // Chains that differ in their number of elements alone have the same text.
 std::string chain_text(const Chain& chain);
 

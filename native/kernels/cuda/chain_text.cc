@@ -1,8 +1,12 @@
-#include "core/programs/chain_text.h"
+#include "kernels/cuda/chain_text.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <set>
+
+#include "kernels/cpu/row_rules.h"
 
 namespace troupe {
 namespace {
@@ -30,23 +34,114 @@ static __device__ inline void round_to(unsigned short& to, float value) {
 }
 )";
 
+// The text of elementary.h and row_rules.h needs these.
+constexpr const char* kBeforeElementary = R"(using uint32_t = unsigned;
+#define TROUPE_INLINE __device__ inline
+static __device__ inline unsigned bits_of(float value) { return (unsigned)__float_as_int(value); }
+static __device__ inline float float_of(unsigned bits) { return __int_as_float((int)bits); }
+)";
+
+// NaN is the largest of all.
+constexpr const char* kBeforeRows = R"(static __device__ inline float sum_of(float a, float b) { return a + b; }
+static __device__ inline float larger_of(float a, float b) { return b != b ? b : a != a ? a : b > a ? b : a; }
+)";
+
 class Writer {
  public:
   explicit Writer(const Chain& chain) : chain_(chain) {}
 
   std::string text() {
     text_ = kBefore;
+    if (has_elementary()) {
+      for (const char* const part : {kBeforeElementary, kExpText, kSigmoidText, kTanhGeluText, kExactGeluText}) text_ += std::string(part) + "\n";
+    }
+    if (chain_.has_rows()) text_ += kBeforeRows;
     text_ += std::string("using Index = unsigned") + (chain_.numel < (int64_t{1} << 31) ? "" : " long long") + ";\n\nextern \"C\" __global__ void __launch_bounds__(256) ";
     text_ += std::string(kChainKernel) + "(" + parameters() + ") {\n";
-    text_ += "  const Index numel = (Index)count, stride = (Index)gridDim.x * blockDim.x;\n";
-    text_ += "  const Index first = (Index)blockIdx.x * blockDim.x + threadIdx.x, fours = wide ? numel / 4 : 0;\n";
-    loop("first; i < fours", 4);
-    loop("fours * 4 + first; i < numel", 1);
+    if (chain_.has_rows()) each_row();
+    else each_element();
     return text_ + "}\n";
   }
 
  private:
-  bool repeats(size_t source) const { return chain_.sources[source].period != chain_.numel; }
+  bool has_elementary() const {
+    return std::any_of(chain_.steps.begin(), chain_.steps.end(), [](const ChainStep& step) { return is_elementary(step.op); });
+  }
+
+  void each_element() {
+    text_ += "  const Index numel = (Index)count, stride = (Index)gridDim.x * blockDim.x;\n";
+    text_ += "  const Index first = (Index)blockIdx.x * blockDim.x + threadIdx.x, fours = wide ? numel / 4 : 0;\n";
+    loop("first; i < fours", 4);
+    loop("fours * 4 + first; i < numel", 1);
+  }
+
+  // A loop over the row's elements for each number that is made of them, and one more for what is written. Elements are computed again in
+  // each: they are in the cache.
+  void each_row() {
+    const std::string lanes = number(kChainLanes);
+    text_ += "  const Index rows = (Index)count, lane = threadIdx.x % " + lanes + ", warps = blockDim.x / " + lanes + ";\n";
+    text_ += "  for (Index row = blockIdx.x * warps + threadIdx.x / " + lanes + "; row < rows; row += gridDim.x * warps) {\n";
+    for (size_t i = 0; i < chain_.sources.size(); i++) {
+      if (chain_.sources[i].is_row) read(i, false);
+    }
+    std::vector<int32_t> written;
+    for (size_t i = 0; i < chain_.steps.size(); i++) {
+      const ChainStep& made = chain_.steps[i];
+      if (!made.is_row) {
+        if (made.scratch < 0) written.push_back(static_cast<int32_t>(chain_.sources.size() + i));
+        continue;
+      }
+      if (made.way == ChainWay::each) step(i, false, false);
+      else reduce(i);
+      if (made.scratch < 0) text_ += "    if (lane == 0) o" + number(i) + "[row] = v" + number(i) + ";\n";
+    }
+    if (!written.empty()) {
+      begin_elements(written, true);
+      text_ += "    }\n";
+    }
+    text_ += "  }\n";
+  }
+
+  void reduce(size_t index) {
+    const ChainStep& made = chain_.steps[index];
+    const bool is_max = made.way == ChainWay::max;
+    const std::string name = number(index), all = "m" + name, join = is_max ? "larger_of" : "sum_of";
+    text_ += "    float " + all + " = " + (is_max ? "__int_as_float((int)0xFF800000u)" : "0.0f") + ";\n";
+    begin_elements({made.one}, false);
+    text_ += "      " + all + " = " + join + "(" + all + ", " + value(made.one, false) + ");\n    }\n";
+    text_ += "#pragma unroll\n    for (int half = " + number(kChainLanes / 2) + "; half > 0; half /= 2) ";
+    text_ += all + " = " + join + "(" + all + ", __shfl_down_sync(~0u, " + all + ", half));\n";
+    text_ += "    " + all + " = __shfl_sync(~0u, " + all + ", 0)" + (made.way == ChainWay::mean ? " / " + number(chain_.width) + ".0f" : "") + ";\n";
+    text_ += std::string("    ") + element(made.type) + " v" + name + ";\n    round_to(v" + name + ", " + all + ");\n";
+  }
+
+  // Opens a loop over the row's elements that makes so many values, and what they come of.
+  void begin_elements(const std::vector<int32_t>& wanted, bool writes) {
+    const auto num_sources = static_cast<int32_t>(chain_.sources.size());
+    std::set<size_t> sources, steps;
+    std::vector<int32_t> open = wanted;
+    while (!open.empty()) {
+      const int32_t value = open.back();
+      open.pop_back();
+      if (value < num_sources) {
+        if (!chain_.sources[static_cast<size_t>(value)].is_row) sources.insert(static_cast<size_t>(value));
+        continue;
+      }
+      const auto index = static_cast<size_t>(value - num_sources);
+      const ChainStep& made = chain_.steps[index];
+      if (!made.is_row && steps.insert(index).second) open.insert(open.end(), {made.one, made.other});
+    }
+    const std::string width = number(chain_.width);
+    text_ += "    for (Index i = lane; i < " + width + "; i += " + number(kChainLanes) + ") {\n";
+    text_ += "    const Index at = row * " + width + " + i;\n";
+    for (const size_t source : sources) read(source, false);
+    for (const size_t index : steps) step(index, false, writes);
+  }
+
+  bool repeats(size_t index) const {
+    const ChainSource& source = chain_.sources[index];
+    return source.period != (source.is_row ? chain_.numel / chain_.width : chain_.numel);
+  }
   static const char* element(ChainType type) { return type == ChainType::bfloat16 ? "unsigned short" : "float"; }
   static const char* four(ChainType type) { return type == ChainType::bfloat16 ? "FourNarrow" : "Four"; }
 
@@ -72,7 +167,7 @@ class Writer {
       if (wide && step.scratch < 0) text_ += std::string("    ") + four(step.type) + " r" + number(i) + ";\n";
     }
     if (wide) text_ += "#pragma unroll\n    for (int j = 0; j < 4; j++) {\n";
-    for (size_t i = 0; i < chain_.steps.size(); i++) step(i, wide);
+    for (size_t i = 0; i < chain_.steps.size(); i++) step(i, wide, true);
     if (wide) text_ += "    }\n";
     for (size_t i = 0; i < chain_.steps.size(); i++) {
       const ChainStep& step = chain_.steps[i];
@@ -94,7 +189,7 @@ class Writer {
     if (source.period == 0) return;
     const std::string name = number(index), from = "s" + name;
     if (!wide) {
-      text_ += std::string("    const ") + element(source.type) + " a" + name + " = " + from + "[" + place(index, "at") + "];\n";
+      text_ += std::string("    const ") + element(source.type) + " a" + name + " = " + from + "[" + place(index, source.is_row ? "row" : "at") + "];\n";
     } else if (reads_wide(source, chain_.numel)) {
       text_ += std::string("    const ") + four(source.type) + " a" + name + " = *(const " + four(source.type) + "*)(" + from + " + " + place(index, "at") + ");\n";
     } else {
@@ -111,14 +206,14 @@ class Writer {
     return "widened(a" + number(index) + (wide ? ".at[j])" : ")");
   }
 
-  void step(size_t index, bool wide) {
+  void step(size_t index, bool wide, bool writes) {
     const ChainStep& step = chain_.steps[index];
     const ElementwiseFacts& facts = elementwise_facts(step.op);
     const std::string name = number(index), before = wide ? "      " : "    ";
     text_ += before + element(step.type) + " v" + name + ";\n" + before + "{ const float a = " + value(step.one, wide);
     if (facts.arity == 2) text_ += ", b = " + value(step.other, wide);
     text_ += "; round_to(v" + name + ", " + facts.value + "); }\n";
-    if (step.scratch < 0) text_ += before + (wide ? "r" + name + ".at[j] = v" : "o" + name + "[at] = v") + name + ";\n";
+    if (writes && step.scratch < 0) text_ += before + (wide ? "r" + name + ".at[j] = v" : "o" + name + "[at] = v") + name + ";\n";
   }
 
   const Chain& chain_;
