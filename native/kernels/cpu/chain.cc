@@ -46,7 +46,7 @@ struct Apply {
   }
 };
 
-// One number for each row; NaN is the largest of all.
+// One number for each row.
 template <class From, class To>
 struct ReduceRows {
   static TROUPE_INLINE void run(ChainWay way, const From* from, To* to, int64_t rows, int64_t width) {
@@ -62,10 +62,7 @@ struct ReduceRows {
   static TROUPE_INLINE float max(const From* row, int64_t width) {
     float lanes[kChainLanes];
     for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
-    const auto larger = [](float a, float b) TROUPE_INLINE_LAMBDA {
-      const float more = b > a ? b : a;
-      return b != b ? b : (a != a ? a : more);
-    };
+    const auto larger = [](float a, float b) TROUPE_INLINE_LAMBDA { return larger_of(a, b); };
     return fold_lanes(lanes, 0, width, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(row, i); }, larger);
   }
 };

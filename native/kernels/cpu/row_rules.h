@@ -19,6 +19,12 @@ TROUPE_INLINE float rms_norm_gradient(float scaled, float xhat, float rstd, floa
   return rstd * (scaled - xhat * mean_projected);
 }
 
+// NaN is the largest of all.
+TROUPE_WITH_TEXT(kLargerText, TROUPE_INLINE float larger_of(float a, float b) {
+  const float more = b > a ? b : a;
+  return b != b ? b : (a != a ? a : more);
+})
+
 TROUPE_WITH_TEXT(kSigmoidText, TROUPE_INLINE float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
 
 TROUPE_INLINE float silu_slope(float x) {

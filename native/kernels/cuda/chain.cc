@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/programs/chain_runner.h"
-#include "kernels/cuda/chain_text.h"
 #include "kernels/cuda/call.h"
+#include "kernels/cuda/chain_text.h"
 #include "kernels/cuda/text_kernel.h"
 
 namespace troupe::cuda {

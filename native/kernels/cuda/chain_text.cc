@@ -22,7 +22,7 @@ std::string literal(float value) {
   return text;
 }
 
-// A bfloat16 as its 16 bits: see float_bits.h, whose operations these are.
+// A bfloat16 as its 16 bits: see float_bits.h, whose operations these are. The last lines are for the text of the CPU's headers.
 constexpr const char* kBefore = R"(struct alignas(16) Four { float at[4]; };
 struct alignas(8) FourNarrow { unsigned short at[4]; };
 static __device__ inline float widened(float value) { return value; }
@@ -32,18 +32,10 @@ static __device__ inline void round_to(unsigned short& to, float value) {
   const unsigned bits = (unsigned)__float_as_int(value);
   to = (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
 }
-)";
-
-// The text of elementary.h and row_rules.h needs these.
-constexpr const char* kBeforeElementary = R"(using uint32_t = unsigned;
+using uint32_t = unsigned;
 #define TROUPE_INLINE __device__ inline
-static __device__ inline unsigned bits_of(float value) { return (unsigned)__float_as_int(value); }
-static __device__ inline float float_of(unsigned bits) { return __int_as_float((int)bits); }
-)";
-
-// NaN is the largest of all.
-constexpr const char* kBeforeRows = R"(static __device__ inline float sum_of(float a, float b) { return a + b; }
-static __device__ inline float larger_of(float a, float b) { return b != b ? b : a != a ? a : b > a ? b : a; }
+static TROUPE_INLINE uint32_t bits_of(float value) { return (uint32_t)__float_as_int(value); }
+static TROUPE_INLINE float float_of(uint32_t bits) { return __int_as_float((int)bits); }
 )";
 
 class Writer {
@@ -53,9 +45,9 @@ class Writer {
   std::string text() {
     text_ = kBefore;
     if (has_elementary()) {
-      for (const char* const part : {kBeforeElementary, kExpText, kSigmoidText, kTanhGeluText, kExactGeluText}) text_ += std::string(part) + "\n";
+      for (const char* const part : {kExpText, kSigmoidText, kTanhGeluText, kExactGeluText}) text_ += std::string(part) + "\n";
     }
-    if (chain_.has_rows()) text_ += kBeforeRows;
+    if (chain_.has_rows()) text_ += std::string(kLargerText) + "\n";
     text_ += std::string("using Index = unsigned") + (chain_.numel < (int64_t{1} << 31) ? "" : " long long") + ";\n\nextern \"C\" __global__ void __launch_bounds__(256) ";
     text_ += std::string(kChainKernel) + "(" + parameters() + ") {\n";
     if (chain_.has_rows()) each_row();
@@ -105,12 +97,14 @@ class Writer {
   void reduce(size_t index) {
     const ChainStep& made = chain_.steps[index];
     const bool is_max = made.way == ChainWay::max;
-    const std::string name = number(index), all = "m" + name, join = is_max ? "larger_of" : "sum_of";
+    const std::string name = number(index), all = "m" + name;
+    const auto join = [&](const std::string& other) {
+      return all + " = " + (is_max ? "larger_of(" + all + ", " + other + ")" : all + " + " + other) + ";\n";
+    };
     text_ += "    float " + all + " = " + (is_max ? "__int_as_float((int)0xFF800000u)" : "0.0f") + ";\n";
     begin_elements({made.one}, false);
-    text_ += "      " + all + " = " + join + "(" + all + ", " + value(made.one, false) + ");\n    }\n";
-    text_ += "#pragma unroll\n    for (int half = " + number(kChainLanes / 2) + "; half > 0; half /= 2) ";
-    text_ += all + " = " + join + "(" + all + ", __shfl_down_sync(~0u, " + all + ", half));\n";
+    text_ += "      " + join(value(made.one, false)) + "    }\n";
+    text_ += "#pragma unroll\n    for (int half = " + number(kChainLanes / 2) + "; half > 0; half /= 2) " + join("__shfl_down_sync(~0u, " + all + ", half)");
     text_ += "    " + all + " = __shfl_sync(~0u, " + all + ", 0)" + (made.way == ChainWay::mean ? " / " + number(chain_.width) + ".0f" : "") + ";\n";
     text_ += std::string("    ") + element(made.type) + " v" + name + ";\n    round_to(v" + name + ", " + all + ");\n";
   }
