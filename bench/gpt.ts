@@ -3,6 +3,7 @@
  * `npm run bench -- gpt --ranks 2 --dtype bf16 --strategy fsdp --batch 2`, which is a row of `bench -- peers`. `--batch` is per rank.
  */
 
+import { once } from "node:events";
 import { Runtime } from "troupe";
 import { nativeInfo } from "troupe/tensor";
 import { countOf, numberOf, readArguments, refuse } from "../scripts/arguments.mjs";
@@ -89,6 +90,8 @@ await runtime.run(new URL(betweenMs > 0 ? "./gpt/measured-job.ts" : "./gpt/job.t
   betweenMs,
   betweenDtype: dtype === "bf16" ? "bfloat16" : "float32",
 });
+// The run's end may come before the last of them.
+while (betweenMs > 0 && between.length < ranks * (warmup + steps + 1)) await once(channel, "message");
 channel.close();
 
 // From one step's end to the next one's: updates that hide under the next forward are paid there, not left out.
