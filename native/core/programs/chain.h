@@ -101,9 +101,9 @@ struct Chain {
   int32_t num_scratch = 0;
   int64_t numel = 0;
   int64_t width = 1;  // elements of a row
-  bool has_rows() const { return width > 1; }
-
   mutable std::shared_ptr<const void> kernel;  // what a device has compiled of it, by its first call
+
+  bool has_rows() const { return width > 1; }
 };
 
 // `sources`: a pointer for each source, null for scalars; `outputs`: one for each step that is an output, in order. Outputs overlap
