@@ -1,8 +1,9 @@
-// Elementary functions from additions, multiplications and integer operations only: no fused multiply-add, no library.
-// So they vectorise, and every instruction set gives the same bits. Polynomials after Cephes (Moshier), whose coefficients
-// are the minimax ones for float32.
+// Elementary functions from additions, multiplications, products that are fused with a sum, and integer operations: no library.
+// So they vectorise, and every instruction set gives the same bits. Polynomials are minimax ones for float32; those of log, sin and
+// cos are Cephes's (Moshier).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/cpu/float_bits.h"
@@ -15,29 +16,29 @@
 
 namespace troupe {
 
-// exp(value), within 2 ulp; 0 below -87.0 (no subnormal results), infinity above 88.7. NaN stays NaN.
+// exp(value), within 1 ulp; 0 below -86.98 (no subnormal results), infinity above 88.72. NaN stays NaN.
 TROUPE_WITH_TEXT(kExpText, TROUPE_INLINE float exp_f32(float value) {
-  constexpr float kLowest = -87.33654f;  // here the power is 0
-  constexpr float kHighest = 89.0f;      // here the result overflows
+  constexpr float kLowest = -87.33654f;   // here the power is 0
+  constexpr float kHighest = 88.722839f;  // the last finite result
   constexpr float kLog2e = 1.44269504f;
-  constexpr float kLn2High = 0.693359375f;  // 9 bits: its product with the exponent is exact
-  constexpr float kLn2Low = -2.12194440e-4f;
-  float x = value > kHighest ? kHighest : value;
-  x = x < kLowest ? kLowest : x;
+  constexpr float kLn2High = 0.693147182f;
+  constexpr float kLn2Low = -1.90465430e-9f;
   constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: a sum with it has no fraction bits left, and ends in the integer's
-  const float shifted = x * kLog2e + kMagic;
+  const float shifted = fmaf(value, kLog2e, kMagic);
   const float exponent = shifted - kMagic;
-  const float r = (x - exponent * kLn2High) - exponent * kLn2Low;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  const float mantissa = (p * (r * r) + r) + 1.0f;
-  // In two steps, since 2^128 is no float: 88.72 rounds up to that exponent.
-  const uint32_t power = (bits_of(shifted) << 23) + (126u << 23);
-  return mantissa * float_of(power) * 2.0f;
+  const float r = fmaf(exponent, -kLn2Low, fmaf(exponent, -kLn2High, value));
+  // 2 exp(r), and half the power: 2^128 is no float, and 88.72 rounds up to that exponent.
+  float p = 2.76290759e-3f;
+  p = fmaf(p, r, 1.67374902e-2f);
+  p = fmaf(p, r, 8.33367816e-2f);
+  p = fmaf(p, r, 3.33330408e-1f);
+  p = fmaf(p, r, 9.99999869e-1f);
+  p = fmaf(p, r, 2.0f);
+  p = fmaf(p, r, 2.0f);
+  const uint32_t half_power = (bits_of(shifted) << 23) + (126u << 23);
+  // Chosen last: from limits on the value the compiler makes branches, each with a copy of the polynomial.
+  const float power = value < kLowest ? 0.0f : p * float_of(half_power);
+  return value > kHighest ? float_of(0x7F800000u) : power;
 })
 
 // log(value) for a normal positive value, within 2 ulp.

@@ -29,7 +29,7 @@ TROUPE_WITH_TEXT(kSigmoidText, TROUPE_INLINE float sigmoid_f32(float x) { return
 
 TROUPE_INLINE float silu_slope(float x) {
   const float s = sigmoid_f32(x);
-  return s + x * s * (1.0f - s);
+  return fmaf(x * s, 1.0f - s, s);
 })
 
 // gelu(u) in GPT-2's form: see bias_gelu.cc.
@@ -37,11 +37,11 @@ TROUPE_WITH_TEXT(kTanhGeluText, struct TanhGelu {
   static constexpr float kLinear = 1.5957691216f;  // 2 sqrt(2 / pi)
   static constexpr float kCubic = 0.044715f * kLinear;
 
-  static TROUPE_INLINE float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * (kLinear + kCubic * (u * u)))); }
+  static TROUPE_INLINE float gate(float u) { return 1.0f / (1.0f + exp_f32(-u * fmaf(kCubic, u * u, kLinear))); }
   static TROUPE_INLINE float value(float u) { return u * gate(u); }
   static TROUPE_INLINE float slope(float u) {
     const float s = gate(u);
-    return s + u * s * (1.0f - s) * (kLinear + 3.0f * kCubic * (u * u));
+    return fmaf(u * s * (1.0f - s), fmaf(3.0f * kCubic, u * u, kLinear), s);
   }
 };)
 
@@ -52,14 +52,14 @@ TROUPE_WITH_TEXT(kExactGeluText, struct ExactGelu {
 
   // Phi(u), where `bell` is exp(-u^2/2).
   static TROUPE_INLINE float share_below(float u, float bell) {
-    const float t = 1.0f / (1.0f + kScale * (u < 0.0f ? -u : u));
+    const float t = 1.0f / fmaf(kScale, u < 0.0f ? -u : u, 1.0f);
     float p = 0.0460941244f;
-    p = p * t - 0.2320205283f;
-    p = p * t + 0.3702323264f;
-    p = p * t - 0.1273359589f;
-    p = p * t + 0.1993840736f;
-    p = p * t + 0.1123480205f;
-    p = p * t + 0.1312979446f;
+    p = fmaf(p, t, -0.2320205283f);
+    p = fmaf(p, t, 0.3702323264f);
+    p = fmaf(p, t, -0.1273359589f);
+    p = fmaf(p, t, 0.1993840736f);
+    p = fmaf(p, t, 0.1123480205f);
+    p = fmaf(p, t, 0.1312979446f);
     const float q = bell * (t * p);
     return u < 0.0f ? q : 1.0f - q;
   }
@@ -67,7 +67,7 @@ TROUPE_WITH_TEXT(kExactGeluText, struct ExactGelu {
   static TROUPE_INLINE float value(float u) { return u * share_below(u, bell(u)); }
   static TROUPE_INLINE float slope(float u) {
     const float height = bell(u);
-    return share_below(u, height) + u * (kDensity * height);
+    return fmaf(u, kDensity * height, share_below(u, height));
   }
 };)
 
