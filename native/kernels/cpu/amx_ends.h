@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <immintrin.h>
 
 #include <cstdint>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/round_numbers.h"
 
 namespace troupe {
 
@@ -48,24 +48,23 @@ TROUPE_INLINE void load_others(const at::BFloat16* from, int64_t columns, float*
   for (int64_t i = 0; i < kPanelWidth; i++) to[i] = load(numbers, i);
 }
 
-TROUPE_AVX512 inline void round_numbers(const float* made, at::BFloat16* to, int64_t columns, bool streams) {
-  alignas(64) at::BFloat16 rounded[kPanelWidth];
-  for (int64_t i = 0; i < kPanelWidth; i++) store(rounded, i, made[i]);
-  if (columns < kPanelWidth) std::memcpy(to, rounded, static_cast<size_t>(columns) * sizeof(at::BFloat16));
-  else if (streams) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_load_si512(rounded));
-  else std::memcpy(to, rounded, sizeof(rounded));
+TROUPE_AVX512_BF16 inline void round_to(at::BFloat16* to, const float* made, int64_t columns, bool streams) {
+  if (columns == kPanelWidth) return round_numbers(made, to, streams);
+  at::BFloat16 rounded[kPanelWidth];
+  round_numbers(made, rounded, false);
+  std::memcpy(to, rounded, static_cast<size_t>(columns) * sizeof(at::BFloat16));
 }
 
 // Without an epilogue.
-TROUPE_AVX512 inline void round_row(const void* block, int64_t row) {
+TROUPE_AVX512_BF16 inline void round_row(const void* block, int64_t row) {
   const BlockEnds& ends = *static_cast<const BlockEnds*>(block);
   float made[kPanelWidth];
   load_sums(ends.sums, row, made);
-  round_numbers(made, ends.out + row * ends.out_stride, ends.columns, ends.streams);
+  round_to(ends.out + row * ends.out_stride, made, ends.columns, ends.streams);
 }
 
 // To a result of float32.
-TROUPE_AVX512 inline void add_row(const void* block, int64_t row) {
+TROUPE_AVX512_BF16 inline void add_row(const void* block, int64_t row) {
   const BlockEnds& ends = *static_cast<const BlockEnds*>(block);
   float made[kPanelWidth];
   load_sums(ends.sums, row, made);
@@ -78,12 +77,12 @@ TROUPE_AVX512 inline void add_row(const void* block, int64_t row) {
 }
 
 template <class Gelu, bool activates>
-TROUPE_AVX512 void end_row(const void* block, int64_t row) {
+TROUPE_AVX512_BF16 void end_row(const void* block, int64_t row) {
   const BlockEnds& ends = *static_cast<const BlockEnds*>(block);
   const int64_t at = row * ends.stride;
   float made[kPanelWidth], others[kPanelWidth];
   load_sums(ends.sums, row, made);
-  if (ends.product) round_numbers(made, ends.product + at, ends.columns, ends.streams);
+  if (ends.product) round_to(ends.product + at, made, ends.columns, ends.streams);
   if (ends.activated) {
     __builtin_prefetch(ends.activated + at + ends.ahead, 0, 3);
     load_others(ends.activated + at, ends.columns, others);
@@ -106,7 +105,7 @@ TROUPE_AVX512 void end_row(const void* block, int64_t row) {
     load_others(ends.residual + at, ends.columns, others);
     for (int64_t i = 0; i < kPanelWidth; i++) made[i] += others[i];
   }
-  round_numbers(made, ends.out + row * ends.out_stride, ends.columns, ends.streams);
+  round_to(ends.out + row * ends.out_stride, made, ends.columns, ends.streams);
   if (ends.column_sums) {
     for (int64_t i = 0; i < kPanelWidth; i++) ends.column_sums[i] = (row > 0 ? ends.column_sums[i] : 0.0f) + made[i];
   }

@@ -21,6 +21,7 @@
 #include "kernels/cpu/add_range.h"
 #include "kernels/cpu/amx_ends.h"
 #include "kernels/cpu/amx_panels.h"
+#include "kernels/cpu/round_numbers.h"
 #include "kernels/cpu/row_rules.h"
 
 namespace troupe {
@@ -29,7 +30,6 @@ namespace {
 constexpr int64_t kMaxSteps = 48;             // of a product in one round
 constexpr int64_t kStepsOfRound = 32;         // of longer ones, whose sums wait in between
 constexpr int64_t kMaxKeptSteps = 512;        // times panels: 1 MiB
-constexpr int64_t kStreamedBytes = 1 << 20;   // results from here on would not stay in the cache
 
 constexpr int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
@@ -240,7 +240,7 @@ class AmxProduct {
       }
     }
     ending.finish();
-    _mm_sfence();  // before others read what went past the cache
+    fence_streams();
   }
 
   BlockEnds ends_of(int64_t row_panel, int64_t column_panel, const float* sums) const {

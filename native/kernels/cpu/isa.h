@@ -46,6 +46,8 @@ inline int64_t grain_rows(int64_t dim) { return dim >= kGrainElements ? 1 : kGra
 #define TROUPE_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2")))
 #define TROUPE_AVX512 \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,bmi,bmi2,prefer-vector-width=512")))
+#define TROUPE_AVX512_BF16 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma,f16c,bmi,bmi2,prefer-vector-width=512")))
 
 namespace detail {
 template <class Body, class... Arguments>
@@ -68,6 +70,9 @@ auto run_best(Arguments... arguments) {
   }
 }
 #else
+#define TROUPE_AVX512
+#define TROUPE_AVX512_BF16
+
 template <class Body, class... Arguments>
 auto run_best(Arguments... arguments) {
   return Body::run(arguments...);
