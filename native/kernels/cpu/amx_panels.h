@@ -31,11 +31,16 @@ struct LayRow {
   }
 };
 
-// The same from[k * stride + row].
-struct TurnRow {
+// The same from[k * stride + row], half a step of both tiles: so it reads complete lines.
+struct TurnRows32 {
   static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
-    if (width < kTileHeight || count < kStep) std::fill_n(to, kTileNumel, uint16_t{0});
-    LayRows::run(from, stride, count, width, kStep, to);
+    for (int64_t first = 0; first < kPanelWidth; first += kTileHeight, to += kTileNumel) {
+      const int64_t rows = std::clamp<int64_t>(width - first, 0, kTileHeight);
+      if (rows < kTileHeight || count < kStep / 2) {
+        for (int64_t row = 0; row < kTileHeight; row++) std::fill_n(to + row * kStep, kStep / 2, uint16_t{0});
+      }
+      LayRows::run(from + first, stride, count, rows, kStep, to);
+    }
   }
 };
 
@@ -91,24 +96,22 @@ class Factor {
   // Whether a row of the matrix is part of every panel.
   bool reads_across() const { return !is_left_ && !inner_is_dense_; }
 
-  // Lays out half a step from `k` on: one tile, or half of both. `to`: of the step.
+  // Lays out half a step from `k` on: one tile where the inner dim is dense, else half of both. `to`: of the step.
   void lay(int64_t panel, int64_t k, int64_t half, uint16_t* to) const {
-    const bool halves_step = reads_across();
-    const int64_t first = k + (halves_step ? half * kStep / 2 : 0);
-    const int64_t place = panel * kPanelWidth + (halves_step ? 0 : half * kTileHeight);
-    const int64_t width = std::clamp<int64_t>(size_ - place, 0, halves_step ? kPanelWidth : kTileHeight);
-    const int64_t count = std::clamp<int64_t>(inner_ - first, 0, halves_step ? kStep / 2 : kStep);
+    const bool lays_tile = inner_is_dense_;
+    const int64_t first = k + (lays_tile ? 0 : half * kStep / 2), place = panel * kPanelWidth + (lays_tile ? half * kTileHeight : 0);
+    const int64_t width = std::clamp<int64_t>(size_ - place, 0, lays_tile ? kTileHeight : kPanelWidth);
+    const int64_t count = std::clamp<int64_t>(inner_ - first, 0, lays_tile ? kStep : kStep / 2);
     const bool is_there = width > 0 && count > 0;
-    const uint16_t* const from = data_ + (!is_there ? 0 : inner_is_dense_ ? place * stride_ + first : first * stride_ + place);
+    const uint16_t* const from = data_ + (!is_there ? 0 : lays_tile ? place * stride_ + first : first * stride_ + place);
     if (panel + 1 < num_panels()) prefetch(panel + 1, k, half);
-    uint16_t* const place_of_half = to + half * (halves_step ? kTileNumel / 2 : kTileNumel);
-    const auto by = [&](auto body) {
-      detail::run_avx512<decltype(body)>(from, stride_, is_there ? width : 0, is_there ? count : 0, place_of_half);
+    const auto by = [&](auto body, int64_t half_numel) {
+      detail::run_avx512<decltype(body)>(from, stride_, is_there ? width : 0, is_there ? count : 0, to + half * half_numel);
     };
-    if (is_left_ && inner_is_dense_) by(LayRow{});
-    else if (is_left_) by(TurnRow{});
-    else if (inner_is_dense_) by(TurnColumn{});
-    else by(PairColumns32{});
+    if (is_left_ && lays_tile) by(LayRow{}, kTileNumel);
+    else if (is_left_) by(TurnRows32{}, kStep / 2);
+    else if (lays_tile) by(TurnColumn{}, kTileNumel);
+    else by(PairColumns32{}, kTileNumel / 2);
   }
 
  private:
