@@ -80,9 +80,12 @@ describe("attention", () => {
     expectSame(after.narrow(2, 0, 128).contiguous(), before.narrow(2, 0, 128).contiguous());
   });
 
-  // Complete blocks of rows; ragged ones, odd ones; wide heads.
+  // Complete blocks of rows; ragged ones, odd ones; wide heads; more rows than one sum has; results that go past the cache.
   it.each([
     [2, 3, 256, 64, true],
+    [1, 2, 701, 32, true],
+    [1, 2, 700, 32, false],
+    [4, 4, 512, 64, true],
     [1, 2, 201, 96, true],
     [1, 2, 67, 32, false],
     [2, 1, 130, 128, true],

@@ -310,15 +310,6 @@ void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, float sca
   });
 }
 
-void softmax_block(float* scores, int64_t num_rows, int64_t num_columns, Visibility visibility, int64_t num_keys, float scale,
-                   at::BFloat16* probabilities, float* logsumexps) {
-  for (int64_t first = 0; first < num_rows; first += kRowsAtATime) {
-    softmax_few_rows(scores + first * num_columns, std::min(kRowsAtATime, num_rows - first), num_columns, scale,
-                     probabilities + first * num_columns, logsumexps + first,
-                     [&](int64_t row) { return visibility.of_row(first + row, num_keys); });
-  }
-}
-
 void softmax_rows_backward(const at::Tensor& scores_GRC, Visibility visibility, float scale,
                            const at::Tensor& logsumexp_GR, const at::Tensor& dot_GR, const at::Tensor& probabilities_GRC,
                            const at::Tensor& dprobabilities_GRC) {

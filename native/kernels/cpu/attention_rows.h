@@ -47,10 +47,6 @@ struct RowSight {
 void softmax_rows(const at::Tensor& scores_GRC, Visibility visibility, float scale, const at::Tensor& probabilities_GRC,
                   const at::Tensor& logsumexp_GR);
 
-// The same of a block of one head, [num_rows, num_columns] without gaps, of which the columns from `num_keys` on are none.
-void softmax_block(float* scores, int64_t num_rows, int64_t num_columns, Visibility visibility, int64_t num_keys, float scale,
-                   at::BFloat16* probabilities, float* logsumexps);
-
 // probabilities again, from scores (overwritten) and logsumexp, and the gradient of the scores:
 // dscores = probabilities * (dprobabilities - dot_GR) * scale, where dot is the row's sum of dout * out. Replaces
 // dprobabilities by dscores in place.
