@@ -121,7 +121,7 @@ TROUPE_AVX512_BF16 float exponentials(const float* scores, Narrow* to, int64_t v
   return sum_lanes(sums);
 }
 
-// Exponentials of a block's rows, without their sums' inverses: `factors`.
+// Softmax of a block's rows, which are still to be multiplied by `factors`.
 TROUPE_AVX512_BF16 void tile_softmax(const float* scores, Narrow* to, const HeadSizes& sizes, int64_t first, int64_t count, float scale,
                                      float* factors, float* logsumexps) {
   const int64_t columns = sizes.columns(first, count);

@@ -1,4 +1,4 @@
-// Numbers of bfloat16 matrices as a product of tiles reads them.
+// Numbers of bfloat16 matrices as a product of tiles reads them. For processors with AVX-512; elsewhere they only compile.
 #pragma once
 
 #ifdef __x86_64__
