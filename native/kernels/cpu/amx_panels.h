@@ -98,19 +98,18 @@ class Factor {
 
   // Lays out half a step from `k` on: one tile where the inner dim is dense, else half of both. `to`: of the step.
   void lay(int64_t panel, int64_t k, int64_t half, uint16_t* to) const {
-    const bool lays_tile = inner_is_dense_;
-    const int64_t first = k + (lays_tile ? 0 : half * kStep / 2), place = panel * kPanelWidth + (lays_tile ? half * kTileHeight : 0);
-    const int64_t width = std::clamp<int64_t>(size_ - place, 0, lays_tile ? kTileHeight : kPanelWidth);
-    const int64_t count = std::clamp<int64_t>(inner_ - first, 0, lays_tile ? kStep : kStep / 2);
+    const int64_t first = k + (inner_is_dense_ ? 0 : half * kStep / 2), place = panel * kPanelWidth + (inner_is_dense_ ? half * kTileHeight : 0);
+    const int64_t width = std::clamp<int64_t>(size_ - place, 0, inner_is_dense_ ? kTileHeight : kPanelWidth);
+    const int64_t count = std::clamp<int64_t>(inner_ - first, 0, inner_is_dense_ ? kStep : kStep / 2);
     const bool is_there = width > 0 && count > 0;
-    const uint16_t* const from = data_ + (!is_there ? 0 : lays_tile ? place * stride_ + first : first * stride_ + place);
+    const uint16_t* const from = data_ + (!is_there ? 0 : inner_is_dense_ ? place * stride_ + first : first * stride_ + place);
     if (panel + 1 < num_panels()) prefetch(panel + 1, k, half);
     const auto by = [&](auto body, int64_t half_numel) {
       detail::run_avx512<decltype(body)>(from, stride_, is_there ? width : 0, is_there ? count : 0, to + half * half_numel);
     };
-    if (is_left_ && lays_tile) by(LayRow{}, kTileNumel);
+    if (is_left_ && inner_is_dense_) by(LayRow{}, kTileNumel);
     else if (is_left_) by(TurnRows32{}, kStep / 2);
-    else if (lays_tile) by(TurnColumn{}, kTileNumel);
+    else if (inner_is_dense_) by(TurnColumn{}, kTileNumel);
     else by(PairColumns32{}, kTileNumel / 2);
   }
 

@@ -19,7 +19,7 @@ constexpr const char* kNames[] = {"scalar", "avx2", "avx512", "amx"};
 bool has_amx() {
 #if TROUPE_HAS_AMX && defined(SYS_arch_prctl)
   constexpr int kAskForState = 0x1023, kTileData = 18;
-  return __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+  return __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("avx512bf16") && syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
 #else
   return false;
 #endif

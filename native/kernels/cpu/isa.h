@@ -44,10 +44,9 @@ inline int64_t grain_rows(int64_t dim) { return dim >= kGrainElements ? 1 : kGra
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
 #define TROUPE_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2")))
-#define TROUPE_AVX512 \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,bmi,bmi2,prefer-vector-width=512")))
-#define TROUPE_AVX512_BF16 \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma,f16c,bmi,bmi2,prefer-vector-width=512")))
+#define TROUPE_AVX512_TARGET "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,bmi,bmi2,prefer-vector-width=512"
+#define TROUPE_AVX512 __attribute__((target(TROUPE_AVX512_TARGET)))
+#define TROUPE_AVX512_BF16 __attribute__((target(TROUPE_AVX512_TARGET ",avx512bf16")))
 
 namespace detail {
 template <class Body, class... Arguments>

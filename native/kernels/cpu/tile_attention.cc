@@ -273,7 +273,7 @@ void attend_in_tiles_backward(const at::Tensor& dout, const at::Tensor& q, const
       for (int64_t row = 0; row < count; row++) {
         const float dot = row_dot(upstream.row(first + row), outs.row(first + row), width);
         tile_softmax_backward(scores + row * here, dprobabilities + row * here, own_probabilities + row * columns, own_dscores + row * columns,
-                         sizes.visible(first + row), here, logsumexps[head * sizes.rows + first + row], dot, options.scale);
+                              sizes.visible(first + row), here, logsumexps[head * sizes.rows + first + row], dot, options.scale);
       }
       multiply_rows(count, width, here, own_dscores, columns, key_rows, width, sums, false);
       round_rows(sums, nullptr, dq, first, count, width);
