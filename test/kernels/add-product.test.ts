@@ -24,7 +24,7 @@ describe("add_product_", () => {
     expectNear(sum, before.to("float64").add(product.mul(2)), isRounded ? 2 ** -7 : 1e-6);
   });
 
-  // The inner dim is longer than what one round sums, and rows and columns are more than stay in the cache.
+  // Sums in one round or several, of factors that stay in the cache or do not.
   it.each([
     ["rows by rows", false, false],
     ["rows by columns", false, true],
@@ -38,6 +38,8 @@ describe("add_product_", () => {
     for (const [rows, inner, columns] of [
       [601, 2085, 45],
       [45, 1056, 1203],
+      [330, 2085, 620],
+      [740, 1000, 700],
     ] as const) {
       const [a, b] = [lie(rows, inner, 1, leftLies), lie(inner, columns, 2, rightLies)];
       const sum = zeros([rows, columns]);
@@ -48,12 +50,12 @@ describe("add_product_", () => {
 
   it("has the same bits with any number of threads", () => {
     const [a, b] = [
-      normal([300, 200], 1, { dtype: "bfloat16" }),
-      normal([200, 300], 2, { dtype: "bfloat16" }),
+      normal([330, 2085], 1, { dtype: "bfloat16" }),
+      normal([2085, 620], 2, { dtype: "bfloat16" }),
     ];
     const of = (threads: number): number[] => {
       setNumThreads(threads);
-      const sum = zeros([300, 300]);
+      const sum = zeros([330, 620]);
       ops.troupe.addProduct_(sum, a, b);
       return numbers(sum);
     };

@@ -93,8 +93,7 @@ class Factor {
   int64_t inner() const { return inner_; }
   int64_t num_panels() const { return (size_ + kPanelWidth - 1) / kPanelWidth; }
 
-  // Whether a row of the matrix is part of every panel.
-  bool reads_across() const { return !is_left_ && !inner_is_dense_; }
+  bool inner_is_dense() const { return inner_is_dense_; }
 
   // Lays out half a step from `k` on: one tile where the inner dim is dense, else half of both. `to`: of the step.
   void lay(int64_t panel, int64_t k, int64_t half, uint16_t* to) const {
@@ -103,7 +102,6 @@ class Factor {
     const int64_t count = std::clamp<int64_t>(inner_ - first, 0, inner_is_dense_ ? kStep : kStep / 2);
     const bool is_there = width > 0 && count > 0;
     const uint16_t* const from = data_ + (!is_there ? 0 : inner_is_dense_ ? place * stride_ + first : first * stride_ + place);
-    if (panel + 1 < num_panels()) prefetch(panel + 1, k, half);
     const auto by = [&](auto body, int64_t half_numel) {
       detail::run_avx512<decltype(body)>(from, stride_, is_there ? width : 0, is_there ? count : 0, to + half * half_numel);
     };
@@ -113,30 +111,41 @@ class Factor {
     else by(PairColumns32{}, kTileNumel / 2);
   }
 
- private:
-  // Half of the lines that a step of a panel reads. The processor foresees none of them: they lie a row apart. Inline, since the compiler
-  // drops calls of a function that does nothing else.
+  // Asks for half of the lines that a step of a panel reads. The processor foresees none of them: they lie a row apart. Inline, since the
+  // compiler drops calls of a function that does nothing else.
   TROUPE_INLINE void prefetch(int64_t panel, int64_t k, int64_t half) const {
     const int64_t place = panel * kPanelWidth, first = half * kTileHeight;
     const uint16_t* const from = data_ + (inner_is_dense_ ? (place + first) * stride_ + k : (k + first) * stride_ + place);
     for (int64_t line = 0; line < kTileHeight; line++) __builtin_prefetch(from + line * stride_, 0, 2);
   }
 
+ private:
   const uint16_t* const data_;
   const int64_t stride_;  // of the dim with gaps
   const bool inner_is_dense_, is_left_;
   const int64_t size_, inner_;
 };
 
-// A panel's numbers from `k` on: piece 2 * step + half is half a step.
-struct Panel {
+// Some panels of a factor, `steps` steps from `k` on, in pieces of half a step. `to`: one panel behind the other.
+struct Panels {
   const Factor* factor;
-  int64_t index, k;
+  int64_t first, count, k, steps;
   uint16_t* to;
 
-  static void lay(const void* panel, int64_t piece) {
-    const Panel& own = *static_cast<const Panel*>(panel);
-    own.factor->lay(own.index, own.k + piece / 2 * kStep, piece % 2, own.to + piece / 2 * kStepNumel);
+  int64_t num_pieces() const { return 2 * count * steps; }
+
+  // In the order in which the matrix has them, but one panel is laid out along its inner dim. What follows a row or a panel later is asked for.
+  static void lay(const void* panels, int64_t piece) {
+    const Panels& own = *static_cast<const Panels*>(panels);
+    const bool along = own.factor->inner_is_dense() || own.count == 1;
+    const int64_t by = along ? 2 * own.steps : own.count, outer = piece / by, inner = piece % by;
+    const int64_t panel = along ? outer : inner, half = along ? inner : outer;
+    const auto k_of = [&](int64_t half) { return own.k + half / 2 * kStep; };
+    const int64_t next_panel = own.first + panel + (along ? 1 : 0), next_half = half + (along ? 0 : 1);
+    if (next_panel < own.factor->num_panels() && k_of(next_half) < own.factor->inner()) {
+      own.factor->prefetch(next_panel, k_of(next_half), next_half % 2);
+    }
+    own.factor->lay(own.first + panel, k_of(half), half % 2, own.to + (panel * own.steps + half / 2) * kStepNumel);
   }
 };
 

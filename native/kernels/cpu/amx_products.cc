@@ -1,9 +1,9 @@
-// The unit that multiplies tiles is one of many. While it works, the others end the block before and lay out the panel after: a row, or
-// half a step, behind every few of its instructions. Alone they would take as long as it does.
+// The unit that multiplies tiles is one of many. While it works, the others end the block before and lay out what follows: a row, or half
+// a step, behind every few of its instructions. Alone they would take as long as it does.
 //
-// 32 x 32 sums stay in four tiles while two panels pass through the others. The factor with fewer panels is laid out first, as much of it as
-// stays in the second-level cache; panels of the other are laid out one ahead. A right factor whose rows are read across its panels is always
-// the first: the processor foresees reads only where they follow each other.
+// 32 x 32 sums stay in four tiles while two panels pass through the others. The factor with fewer panels is laid out once, and all its panels
+// pass by each group of the other's, of which the next is laid out meanwhile. A group stays in the second-level cache, and a part of the
+// panel that is read again soonest in the first: its loads would take longer than the products.
 
 #include "kernels/cpu/amx_products.h"
 
@@ -27,9 +27,12 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kMaxSteps = 48;             // of a product in one round
-constexpr int64_t kStepsOfRound = 32;         // of longer ones, whose sums wait in between
-constexpr int64_t kMaxKeptSteps = 512;        // times panels: 1 MiB
+constexpr int64_t kMaxSteps = 48;       // of a product in one round
+constexpr int64_t kStepsOfRound = 24;   // of longer ones, whose sums wait in between
+constexpr int64_t kGroupSteps = 288;    // times panels: 576 KiB, and as much for the next group
+constexpr int64_t kStayingSteps = 512;  // times panels: 1 MiB of the second-level cache
+constexpr int64_t kNearSteps = 12;      // of a panel: 24 KiB of the first-level cache
+constexpr int64_t kLineNumel = 32;      // bfloat16 in a line of the cache
 
 constexpr int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
@@ -45,6 +48,8 @@ struct Spread {
 };
 
 #define TROUPE_LOAD_TILE(tile, from) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(int64_t{64}))
+// The same without a place in the first-level cache.
+#define TROUPE_LOAD_FAR_TILE(tile, from) __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(int64_t{64}))
 #define TROUPE_STORE_TILE(tile, to) __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(int64_t{64}) : "memory")
 #define TROUPE_CLEAR_TILE(tile) __asm__ volatile("tilezero %%tmm" #tile ::)
 #define TROUPE_MULTIPLY_TILES(sum, left, right) __asm__ volatile("tdpbf16ps %%tmm" #right ", %%tmm" #left ", %%tmm" #sum ::)
@@ -71,8 +76,23 @@ class TileShapes {
   };
 };
 
-// sums (+)= left right, for laid panels of `steps` steps. The pieces are spread over the steps.
-void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps, float* sums, bool adds, Spread& ending, Spread& laying) {
+// Lines of the cache that will be read soon.
+struct Lines {
+  const uint16_t* next = nullptr;
+  int64_t count = 0;
+};
+
+// Done while a block is multiplied.
+struct Beside {
+  Spread ending;  // of the block before
+  Spread laying;
+  Lines asked;
+};
+
+// sums (+)= left right, for laid panels of `steps` steps. What is beside is spread over them. The next block reads the near panel again, so a
+// part of it has the first-level cache for itself.
+template <bool left_is_near>
+void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps, float* sums, bool adds, Beside& beside) {
   __asm__ volatile("" ::: "memory");  // what was laid out is read here
   if (adds) {
     TROUPE_LOAD_TILE(0, sums);
@@ -85,20 +105,34 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
     TROUPE_CLEAR_TILE(2);
     TROUPE_CLEAR_TILE(3);
   }
-  const int64_t num_ends = ending.end - ending.next, num_lays = laying.end - laying.next;
-  int64_t ends_due = 0, lays_due = steps / 2;
+  Spread ending = beside.ending, laying = beside.laying;
+  Lines asked = beside.asked;
+  const int64_t num_ends = divide_up(ending.end - ending.next, steps), num_asks = divide_up(asked.count, steps), num_lays = laying.end - laying.next;
+  int64_t lays_due = steps / 2;
   for (int64_t step = 0; step < steps; step++) {
-    TROUPE_LOAD_TILE(4, left);
-    TROUPE_LOAD_TILE(6, right);
+    const bool is_near = step < kNearSteps;
+    if (left_is_near && is_near) {
+      TROUPE_LOAD_TILE(4, left);
+      TROUPE_LOAD_TILE(5, left + kTileNumel);
+    } else {
+      TROUPE_LOAD_FAR_TILE(4, left);
+      TROUPE_LOAD_FAR_TILE(5, left + kTileNumel);
+    }
+    if (!left_is_near && is_near) {
+      TROUPE_LOAD_TILE(6, right);
+      TROUPE_LOAD_TILE(7, right + kTileNumel);
+    } else {
+      TROUPE_LOAD_FAR_TILE(6, right);
+      TROUPE_LOAD_FAR_TILE(7, right + kTileNumel);
+    }
     TROUPE_MULTIPLY_TILES(0, 4, 6);
-    TROUPE_LOAD_TILE(7, right + kTileNumel);
     TROUPE_MULTIPLY_TILES(1, 4, 7);
-    TROUPE_LOAD_TILE(5, left + kTileNumel);
     TROUPE_MULTIPLY_TILES(2, 5, 6);
     TROUPE_MULTIPLY_TILES(3, 5, 7);
     left += kStepNumel;
     right += kStepNumel;
-    for (ends_due += num_ends; ends_due >= steps; ends_due -= steps) ending.work(ending.what, ending.next++);
+    for (int64_t i = 0; i < num_asks; i++, asked.next += kLineNumel) __builtin_prefetch(asked.next, 0, 2);
+    for (int64_t i = 0; i < num_ends && ending.next < ending.end; i++) ending.work(ending.what, ending.next++);
     for (lays_due += num_lays; lays_due >= steps; lays_due -= steps) laying.work(laying.what, laying.next++);
   }
   TROUPE_STORE_TILE(0, sums);
@@ -107,18 +141,19 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
   TROUPE_STORE_TILE(3, sums + 3 * kTileSums);
   ending.finish();
   laying.finish();
+  beside.ending.next = ending.next;
+  beside.laying.next = laying.next;
 }
 
-// Memory begins with a line of the cache.
+// Memory for so many numbers, which begins with a line of the cache.
 template <class T>
-T* aligned(T* memory) {
-  return reinterpret_cast<T*>(divide_up(reinterpret_cast<intptr_t>(memory), 64) * 64);
-}
+struct Lined {
+  explicit Lined(int64_t numel) : memory(at::empty({numel * static_cast<int64_t>(sizeof(T)) + 64}, at::TensorOptions(at::kByte))) {}
 
-template <class T>
-T* aligned_scratch(int64_t numel) {
-  return aligned(scratch<T, Spread>(static_cast<size_t>(numel) + 64 / sizeof(T)));
-}
+  T* data() const { return reinterpret_cast<T*>(divide_up(reinterpret_cast<intptr_t>(memory.data_ptr()), 64) * 64); }
+
+  const at::Tensor memory;
+};
 
 bool begins_line(const at::Tensor& tensor) { return reinterpret_cast<intptr_t>(tensor.const_data_ptr()) % 64 == 0; }
 
@@ -133,9 +168,16 @@ class AmxProduct {
         out_stride_(out.dim() == 2 ? out.stride(0) : b_.size()),
         streams_(static_cast<int64_t>(out.nbytes()) >= kStreamedBytes && out_stride_ % kPanelWidth == 0 && begins_line(out) &&
                  (!epilogue.product.defined() || begins_line(epilogue.product))),
-        keeps_a_(!b_.reads_across() && a_.num_panels() <= b_.num_panels()),
-        kept_(keeps_a_ ? a_ : b_),
-        passing_(keeps_a_ ? b_ : a_) {
+        a_passes_(a_.num_panels() <= b_.num_panels()),
+        passing_(a_passes_ ? a_ : b_),
+        grouped_(a_passes_ ? b_ : a_),
+        steps_(divide_up(a_.inner(), kStep)),
+        num_rounds_(steps_ <= kMaxSteps ? 1 : divide_up(steps_, kStepsOfRound)),
+        steps_of_round_(divide_up(steps_, num_rounds_)),
+        stays_(passing_.num_panels() * steps_ <= kStayingSteps),
+        group_(stays_ ? 1 : std::clamp<int64_t>(divide_up(grouped_.num_panels(), 4 * at::get_num_threads()), 1, kGroupSteps / steps_of_round_)),
+        lays_while_passing_(at::get_num_threads() == 1),
+        laid_(passing_.num_panels() * steps_ * kStepNumel) {
     if (epilogue.bias.defined()) {
       bias_ = at::zeros({num_columns()}, at::TensorOptions(at::kFloat));
       bias_.narrow(0, 0, b_.size()).copy_(epilogue.bias);
@@ -149,29 +191,11 @@ class AmxProduct {
   }
 
   void run() {
-    const int64_t steps = divide_up(a_.inner(), kStep), num_rounds = steps <= kMaxSteps ? 1 : divide_up(steps, kStepsOfRound);
-    const int64_t steps_of_round = divide_up(steps, num_rounds);
-    const int64_t num_chunks = divide_up(kept_.num_panels(), std::max<int64_t>(1, kMaxKeptSteps / steps_of_round));
-    const int64_t chunk = divide_up(kept_.num_panels(), num_chunks);
-    const auto bytes = [](int64_t numel, at::ScalarType dtype) { return at::empty({numel + 64}, at::TensorOptions(dtype)); };
-    const at::Tensor laid = bytes(chunk * steps_of_round * kStepNumel, at::kShort);
-    at::Tensor waiting;
-    if (num_rounds > 1) waiting = bytes(chunk * passing_.num_panels() * kBlockSums, at::kFloat);
-    for (int64_t first = 0; first < kept_.num_panels(); first += chunk) {
-      for (int64_t step = 0; step < steps; step += steps_of_round) {
-        Round round;
-        round.first = first;
-        round.count = std::min(chunk, kept_.num_panels() - first);
-        round.k = step * kStep;
-        round.steps = std::min(steps_of_round, steps - step);
-        round.is_first = step == 0;
-        round.is_last = step + steps_of_round >= steps;
-        round.kept = aligned(reinterpret_cast<uint16_t*>(laid.mutable_data_ptr<int16_t>()));
-        round.waiting = num_rounds > 1 ? aligned(waiting.mutable_data_ptr<float>()) : nullptr;
-        lay_kept(round);
-        at::parallel_for(0, passing_.num_panels(), 1, [&](int64_t from, int64_t to) { pass(round, from, to); });
-      }
+    if (!lays_while_passing_) {
+      const Panels all{&passing_, 0, passing_.num_panels(), 0, steps_, laid_.data()};
+      at::parallel_for(0, all.num_pieces(), 2 * steps_, [&](int64_t from, int64_t end) { Spread{Panels::lay, &all, from, end}.finish(); });
     }
+    at::parallel_for(0, divide_up(grouped_.num_panels(), group_), 1, [&](int64_t from, int64_t end) { multiply_groups(from, end); });
     if (!sums_.defined()) return;
     float* const total = epilogue_.column_sums.mutable_data_ptr<float>();
     for (int64_t panel = 0; panel < a_.num_panels(); panel++) {
@@ -180,15 +204,6 @@ class AmxProduct {
   }
 
  private:
-  // Some panels of the one factor stay, from `k` on, and all of the other pass by.
-  struct Round {
-    int64_t first, count;  // panels that stay
-    int64_t k, steps;
-    bool is_first, is_last;
-    uint16_t* kept;
-    float* waiting;  // the sums of all blocks between rounds, null if there is one
-  };
-
   int64_t num_columns() const { return b_.num_panels() * kPanelWidth; }
 
   void (*chosen_end() const)(const void*, int64_t) {
@@ -202,45 +217,71 @@ class AmxProduct {
     return is_exact ? end_row<ExactGelu, false> : end_row<TanhGelu, false>;
   }
 
-  void lay_kept(const Round& round) const {
-    at::parallel_for(0, 2 * round.steps, 1, [&](int64_t from, int64_t to) {
-      for (int64_t piece = from; piece < to; piece++) {
-        for (int64_t i = 0; i < round.count; i++) {
-          const Panel panel{&kept_, round.first + i, round.k, round.kept + i * round.steps * kStepNumel};
-          Panel::lay(&panel, piece);
-        }
-      }
-    });
+  // A group's panels in one of its rounds.
+  Panels group_at(int64_t round, uint16_t* to) const {
+    const int64_t first = round / num_rounds_ * group_, step = round % num_rounds_ * steps_of_round_;
+    return {&grouped_, first, std::min(group_, grouped_.num_panels() - first), step * kStep, std::min(steps_of_round_, steps_ - step), to};
   }
 
-  static void lay(const Panel& panel, const Round& round) { Spread{Panel::lay, &panel, 0, 2 * round.steps}.finish(); }
+  // The steps of a group, of a panel that passes.
+  Panels panel_at(int64_t index, const Panels& group) const {
+    return {&passing_, index, 1, group.k, group.steps, laid_.data() + (index * steps_ + group.k / kStep) * kStepNumel};
+  }
 
-  void pass(const Round& round, int64_t from, int64_t to) const {
+  // Lines of a panel, of which each of `count` blocks asks for as many.
+  static Lines share_of(const Panels& panel, int64_t block, int64_t count) {
+    const int64_t num_lines = panel.steps * kStepNumel / kLineNumel, first = num_lines * block / count;
+    return {panel.to + first * kLineNumel, num_lines * (block + 1) / count - first};
+  }
+
+  void multiply_groups(int64_t from, int64_t end) const {
     const TileShapes shapes;
-    const int64_t panel_numel = round.steps * kStepNumel;
-    uint16_t* const laid = aligned_scratch<uint16_t>(2 * panel_numel);
-    float* const own_sums = aligned_scratch<float>(2 * kBlockSums);
-    lay({&passing_, from, round.k, laid}, round);
-    BlockEnds ends{};
-    Spread ending;
-    int64_t turn = 0;
-    for (int64_t index = from; index < to; index++) {
-      const uint16_t* const passing = laid + (index - from) % 2 * panel_numel;
-      const Panel next{&passing_, index + 1, round.k, laid + (index - from + 1) % 2 * panel_numel};
-      const int64_t num_lays = index + 1 < to ? 2 * round.steps : 0;
-      for (int64_t i = 0; i < round.count; i++, turn++) {
-        const uint16_t* const kept = round.kept + i * panel_numel;
-        float* const sums = round.waiting ? round.waiting + (index * round.count + i) * kBlockSums : own_sums + turn % 2 * kBlockSums;
-        Spread laying{Panel::lay, &next, num_lays * i / round.count, num_lays * (i + 1) / round.count};
-        multiply_panels(keeps_a_ ? kept : passing, keeps_a_ ? passing : kept, round.steps, sums, !round.is_first, ending, laying);
-        if (!round.is_last) continue;
-        ends = ends_of(keeps_a_ ? round.first + i : index, keeps_a_ ? index : round.first + i, sums);
-        ends.ahead = i + 1 < round.count ? kPanelWidth * (keeps_a_ ? b_.size() : 1) : 0;
-        ending = {end_row_, &ends, 0, ends.rows};
-      }
+    const int64_t group_numel = group_ * steps_of_round_ * kStepNumel;
+    const Lined<uint16_t> laid(2 * group_numel);
+    const Lined<float> sums((num_rounds_ > 1 ? group_ * passing_.num_panels() : 2) * kBlockSums);
+    Panels group = group_at(from * num_rounds_, laid.data());
+    Spread{Panels::lay, &group, 0, group.num_pieces()}.finish();
+    for (int64_t round = from * num_rounds_; round < end * num_rounds_; round++) {
+      Panels next{};
+      if (round + 1 < end * num_rounds_) next = group_at(round + 1, laid.data() + (group.to == laid.data() ? group_numel : 0));
+      multiply_group(group, next, lays_while_passing_ && round < num_rounds_, sums.data());
+      group = next;
     }
-    ending.finish();
     fence_streams();
+  }
+
+  // All blocks of a group in a round.
+  void multiply_group(const Panels& group, const Panels& next, bool lays_passing, float* sums) const {
+    const int64_t num_panels = passing_.num_panels();
+    const bool adds = group.k > 0, is_last = group.k / kStep + group.steps == steps_;
+    Panels panel = panel_at(0, group);
+    if (lays_passing) Spread{Panels::lay, &panel, 0, panel.num_pieces()}.finish();
+    BlockEnds ends{};
+    Beside beside;
+    for (int64_t index = 0, block = 0; index < num_panels; index++) {
+      const Panels next_panel = panel_at(index + 1, group);
+      const bool has_next = index + 1 < num_panels;
+      beside.laying = lays_passing ? Spread{Panels::lay, &next_panel} : Spread{Panels::lay, &next, beside.laying.end};
+      for (int64_t i = 0; i < group.count; i++, block++) {
+        if (!lays_passing) beside.laying.end = next.num_pieces() * (block + 1) / (num_panels * group.count);
+        else if (has_next) beside.laying.end = next_panel.num_pieces() * (i + 1) / group.count;
+        if (!lays_passing && !stays_ && has_next) beside.asked = share_of(next_panel, i, group.count);
+        const uint16_t* const own = group.to + i * group.steps * kStepNumel;
+        const uint16_t *const left = a_passes_ ? panel.to : own, *const right = a_passes_ ? own : panel.to;
+        float* const block_sums = sums + (num_rounds_ > 1 ? block : block % 2) * kBlockSums;
+        if (a_passes_ != stays_) multiply_panels<true>(left, right, group.steps, block_sums, adds, beside);
+        else multiply_panels<false>(left, right, group.steps, block_sums, adds, beside);
+        beside.asked = {};
+        if (!is_last) continue;
+        const int64_t own_index = group.first + i;
+        ends = ends_of(a_passes_ ? index : own_index, a_passes_ ? own_index : index, block_sums);
+        ends.ahead = i + 1 < group.count ? kPanelWidth * (a_passes_ ? 1 : b_.size()) : 0;
+        beside.ending = {end_row_, &ends, 0, ends.rows};
+      }
+      panel = next_panel;
+    }
+    beside.ending.finish();
+    if (lays_passing) Spread{Panels::lay, &next, 0, next.num_pieces()}.finish();
   }
 
   BlockEnds ends_of(int64_t row_panel, int64_t column_panel, const float* sums) const {
@@ -270,8 +311,13 @@ class AmxProduct {
   at::BFloat16* const out_;
   float* const added_;
   const int64_t out_stride_;
-  const bool streams_, keeps_a_;
-  const Factor &kept_, &passing_;
+  const bool streams_, a_passes_;
+  const Factor &passing_, &grouped_;
+  const int64_t steps_, num_rounds_, steps_of_round_;
+  const bool stays_;               // all that passes, in the second-level cache
+  const int64_t group_;            // panels
+  const bool lays_while_passing_;  // as the first group is multiplied; else before, by all threads
+  const Lined<uint16_t> laid_;     // all that passes
   at::Tensor bias_;  // float32, zeros beyond the edge
   std::optional<DropoutMask> dropout_;
   at::Tensor sums_;  // of each panel of rows
