@@ -134,7 +134,7 @@ struct Panels {
 
   int64_t num_pieces() const { return 2 * count * steps; }
 
-  // In the order in which the matrix has them, but one panel is laid out along its inner dim. What follows a row or a panel later is asked for.
+  // In the order in which the matrix has them. What follows a row or a panel later is asked for.
   static void lay(const void* panels, int64_t piece) {
     const Panels& own = *static_cast<const Panels*>(panels);
     const bool along = own.factor->inner_is_dense() || own.count == 1;

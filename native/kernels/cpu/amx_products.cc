@@ -1,8 +1,8 @@
 // The unit that multiplies tiles is one of many. While it works, the others end the block before and lay out what follows: a row, or half
 // a step, behind every few of its instructions. Alone they would take as long as it does.
 //
-// 32 x 32 sums stay in four tiles while two panels pass through the others. The factor with fewer panels is laid out once, and all its panels
-// pass by each group of the other's, of which the next is laid out meanwhile. A group stays in the second-level cache, and a part of the
+// 32 x 32 sums stay in four tiles while two panels pass through the others. The factor with fewer panels is laid out first, and all its
+// panels pass by each group of the other's, of which the next is laid out meanwhile. A group stays in the second-level cache, and a part of the
 // panel that is read again soonest in the first: its loads would take longer than the products.
 
 #include "kernels/cpu/amx_products.h"
@@ -107,8 +107,8 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
   }
   Spread ending = beside.ending, laying = beside.laying;
   Lines asked = beside.asked;
-  const int64_t num_ends = divide_up(ending.end - ending.next, steps), num_asks = divide_up(asked.count, steps), num_lays = laying.end - laying.next;
-  int64_t lays_due = steps / 2;
+  const int64_t num_ends = ending.end - ending.next, num_lays = laying.end - laying.next, num_asks = divide_up(asked.count, steps);
+  int64_t ends_due = 0, lays_due = steps / 2;
   for (int64_t step = 0; step < steps; step++) {
     const bool is_near = step < kNearSteps;
     if (left_is_near && is_near) {
@@ -132,7 +132,7 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
     left += kStepNumel;
     right += kStepNumel;
     for (int64_t i = 0; i < num_asks; i++, asked.next += kLineNumel) __builtin_prefetch(asked.next, 0, 2);
-    for (int64_t i = 0; i < num_ends && ending.next < ending.end; i++) ending.work(ending.what, ending.next++);
+    for (ends_due += num_ends; ends_due >= steps; ends_due -= steps) ending.work(ending.what, ending.next++);
     for (lays_due += num_lays; lays_due >= steps; lays_due -= steps) laying.work(laying.what, laying.next++);
   }
   TROUPE_STORE_TILE(0, sums);
@@ -176,7 +176,6 @@ class AmxProduct {
         steps_of_round_(divide_up(steps_, num_rounds_)),
         stays_(passing_.num_panels() * steps_ <= kStayingSteps),
         group_(stays_ ? 1 : std::clamp<int64_t>(divide_up(grouped_.num_panels(), 4 * at::get_num_threads()), 1, kGroupSteps / steps_of_round_)),
-        lays_while_passing_(at::get_num_threads() == 1),
         laid_(passing_.num_panels() * steps_ * kStepNumel) {
     if (epilogue.bias.defined()) {
       bias_ = at::zeros({num_columns()}, at::TensorOptions(at::kFloat));
@@ -191,10 +190,8 @@ class AmxProduct {
   }
 
   void run() {
-    if (!lays_while_passing_) {
-      const Panels all{&passing_, 0, passing_.num_panels(), 0, steps_, laid_.data()};
-      at::parallel_for(0, all.num_pieces(), 2 * steps_, [&](int64_t from, int64_t end) { Spread{Panels::lay, &all, from, end}.finish(); });
-    }
+    const Panels all{&passing_, 0, passing_.num_panels(), 0, steps_, laid_.data()};
+    at::parallel_for(0, all.num_pieces(), 2 * steps_, [&](int64_t from, int64_t end) { Spread{Panels::lay, &all, from, end}.finish(); });
     at::parallel_for(0, divide_up(grouped_.num_panels(), group_), 1, [&](int64_t from, int64_t end) { multiply_groups(from, end); });
     if (!sums_.defined()) return;
     float* const total = epilogue_.column_sums.mutable_data_ptr<float>();
@@ -223,17 +220,6 @@ class AmxProduct {
     return {&grouped_, first, std::min(group_, grouped_.num_panels() - first), step * kStep, std::min(steps_of_round_, steps_ - step), to};
   }
 
-  // The steps of a group, of a panel that passes.
-  Panels panel_at(int64_t index, const Panels& group) const {
-    return {&passing_, index, 1, group.k, group.steps, laid_.data() + (index * steps_ + group.k / kStep) * kStepNumel};
-  }
-
-  // Lines of a panel, of which each of `count` blocks asks for as many.
-  static Lines share_of(const Panels& panel, int64_t block, int64_t count) {
-    const int64_t num_lines = panel.steps * kStepNumel / kLineNumel, first = num_lines * block / count;
-    return {panel.to + first * kLineNumel, num_lines * (block + 1) / count - first};
-  }
-
   void multiply_groups(int64_t from, int64_t end) const {
     const TileShapes shapes;
     const int64_t group_numel = group_ * steps_of_round_ * kStepNumel;
@@ -244,44 +230,41 @@ class AmxProduct {
     for (int64_t round = from * num_rounds_; round < end * num_rounds_; round++) {
       Panels next{};
       if (round + 1 < end * num_rounds_) next = group_at(round + 1, laid.data() + (group.to == laid.data() ? group_numel : 0));
-      multiply_group(group, next, lays_while_passing_ && round < num_rounds_, sums.data());
+      multiply_group(group, next, sums.data());
       group = next;
     }
     fence_streams();
   }
 
   // All blocks of a group in a round.
-  void multiply_group(const Panels& group, const Panels& next, bool lays_passing, float* sums) const {
-    const int64_t num_panels = passing_.num_panels();
+  void multiply_group(const Panels& group, const Panels& next, float* sums) const {
+    const int64_t panel_numel = group.steps * kStepNumel, num_lines = panel_numel / kLineNumel;
+    const int64_t num_panels = passing_.num_panels(), num_blocks = num_panels * group.count;
     const bool adds = group.k > 0, is_last = group.k / kStep + group.steps == steps_;
-    Panels panel = panel_at(0, group);
-    if (lays_passing) Spread{Panels::lay, &panel, 0, panel.num_pieces()}.finish();
     BlockEnds ends{};
     Beside beside;
-    for (int64_t index = 0, block = 0; index < num_panels; index++) {
-      const Panels next_panel = panel_at(index + 1, group);
-      const bool has_next = index + 1 < num_panels;
-      beside.laying = lays_passing ? Spread{Panels::lay, &next_panel} : Spread{Panels::lay, &next, beside.laying.end};
-      for (int64_t i = 0; i < group.count; i++, block++) {
-        if (!lays_passing) beside.laying.end = next.num_pieces() * (block + 1) / (num_panels * group.count);
-        else if (has_next) beside.laying.end = next_panel.num_pieces() * (i + 1) / group.count;
-        if (!lays_passing && !stays_ && has_next) beside.asked = share_of(next_panel, i, group.count);
-        const uint16_t* const own = group.to + i * group.steps * kStepNumel;
-        const uint16_t *const left = a_passes_ ? panel.to : own, *const right = a_passes_ ? own : panel.to;
-        float* const block_sums = sums + (num_rounds_ > 1 ? block : block % 2) * kBlockSums;
-        if (a_passes_ != stays_) multiply_panels<true>(left, right, group.steps, block_sums, adds, beside);
-        else multiply_panels<false>(left, right, group.steps, block_sums, adds, beside);
-        beside.asked = {};
-        if (!is_last) continue;
-        const int64_t own_index = group.first + i;
-        ends = ends_of(a_passes_ ? index : own_index, a_passes_ ? own_index : index, block_sums);
-        ends.ahead = i + 1 < group.count ? kPanelWidth * (a_passes_ ? 1 : b_.size()) : 0;
-        beside.ending = {end_row_, &ends, 0, ends.rows};
+    beside.laying = {Panels::lay, &next};
+    for (int64_t block = 0; block < num_blocks; block++) {
+      const int64_t index = block / group.count, i = block % group.count;
+      const uint16_t* const passing = laid_.data() + (index * steps_ + group.k / kStep) * kStepNumel;
+      const uint16_t* const own = group.to + i * panel_numel;
+      beside.laying.end = next.num_pieces() * (block + 1) / num_blocks;
+      if (!stays_ && index + 1 < num_panels) {
+        const int64_t line = num_lines * i / group.count;
+        beside.asked = {passing + steps_ * kStepNumel + line * kLineNumel, num_lines * (i + 1) / group.count - line};
       }
-      panel = next_panel;
+      float* const block_sums = sums + (num_rounds_ > 1 ? block : block % 2) * kBlockSums;
+      const uint16_t *const left = a_passes_ ? passing : own, *const right = a_passes_ ? own : passing;
+      if (a_passes_ != stays_) multiply_panels<true>(left, right, group.steps, block_sums, adds, beside);
+      else multiply_panels<false>(left, right, group.steps, block_sums, adds, beside);
+      beside.asked = {};
+      if (!is_last) continue;
+      const int64_t own_index = group.first + i;
+      ends = ends_of(a_passes_ ? index : own_index, a_passes_ ? own_index : index, block_sums);
+      ends.ahead = i + 1 < group.count ? kPanelWidth * (a_passes_ ? 1 : b_.size()) : 0;
+      beside.ending = {end_row_, &ends, 0, ends.rows};
     }
     beside.ending.finish();
-    if (lays_passing) Spread{Panels::lay, &next, 0, next.num_pieces()}.finish();
   }
 
   BlockEnds ends_of(int64_t row_panel, int64_t column_panel, const float* sums) const {
@@ -316,7 +299,6 @@ class AmxProduct {
   const int64_t steps_, num_rounds_, steps_of_round_;
   const bool stays_;               // all that passes, in the second-level cache
   const int64_t group_;            // panels
-  const bool lays_while_passing_;  // as the first group is multiplied; else before, by all threads
   const Lined<uint16_t> laid_;     // all that passes
   at::Tensor bias_;  // float32, zeros beyond the edge
   std::optional<DropoutMask> dropout_;
