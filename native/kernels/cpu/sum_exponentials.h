@@ -14,6 +14,7 @@ namespace troupe {
 
 constexpr int kRowLanes = 32;
 constexpr int64_t kRowPiece = 2048;  // of a row: read twice, the second time from the first-level cache
+constexpr int64_t kPiecesAhead = 2;  // asked for: memory works on while exponentials are computed
 
 struct MaxAndSum {
   float max;
@@ -26,9 +27,11 @@ template <class Element>
 struct SumExponentials {
   static TROUPE_INLINE MaxAndSum run(const Element* x_V, int64_t num_classes) {
     constexpr float kLowest = std::numeric_limits<float>::lowest();
+    constexpr auto kLine = static_cast<int64_t>(64 / sizeof(Element));
     MaxAndSum row{kLowest, 0.0f};
     for (int64_t first = 0; first < num_classes; first += kRowPiece) {
       const int64_t last = std::min(num_classes, first + kRowPiece);
+      for (int64_t i = first; i < last; i += kLine) __builtin_prefetch(x_V + i + kPiecesAhead * kRowPiece, 0, 2);
       const auto logit = [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(x_V, i); };
       const float max = max_of<kRowLanes>(first, last, row.max, logit);
       const auto exponential = [&](int64_t i) TROUPE_INLINE_LAMBDA { return exp_f32(load(x_V, i) - max); };
