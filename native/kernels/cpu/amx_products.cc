@@ -9,24 +9,21 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "kernels/cpu/isa.h"
 
 #if TROUPE_HAS_AMX
 
-#include "kernels/cpu/add_range.h"
-#include "kernels/cpu/amx_ends.h"
 #include "kernels/cpu/amx_panels.h"
-#include "kernels/cpu/round_numbers.h"
-#include "kernels/cpu/row_rules.h"
+#include "kernels/cpu/product_ends.h"
 
 namespace troupe {
 namespace {
 
+constexpr int64_t kTileSums = kTileHeight * kTileHeight;  // of one tile; a block has two by two, one behind the other
+constexpr int64_t kBlockSums = 4 * kTileSums;
 constexpr int64_t kMaxSteps = 48;       // of a product in one round
 constexpr int64_t kStepsOfRound = 24;   // of longer ones, whose sums wait in between
 constexpr int64_t kGroupSteps = 288;    // times panels: 576 KiB, and as much for the next group
@@ -155,19 +152,13 @@ struct Lined {
   const at::Tensor memory;
 };
 
-bool begins_line(const at::Tensor& tensor) { return reinterpret_cast<intptr_t>(tensor.const_data_ptr()) % 64 == 0; }
-
 class AmxProduct {
  public:
   AmxProduct(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue)
       : a_(a, true),
         b_(b, false),
-        epilogue_(epilogue),
-        out_(out.scalar_type() == at::kBFloat16 ? out.mutable_data_ptr<at::BFloat16>() : nullptr),
-        added_(out_ == nullptr ? out.mutable_data_ptr<float>() : nullptr),
-        out_stride_(out.dim() == 2 ? out.stride(0) : b_.size()),
-        streams_(static_cast<int64_t>(out.nbytes()) >= kStreamedBytes && out_stride_ % kPanelWidth == 0 && begins_line(out) &&
-                 (!epilogue.product.defined() || begins_line(epilogue.product))),
+        ends_(out, a_.size(), b_.size(), kPanelWidth, epilogue),
+        end_row_(ends_.row_end()),
         a_passes_(a_.num_panels() <= b_.num_panels()),
         passing_(a_passes_ ? a_ : b_),
         grouped_(a_passes_ ? b_ : a_),
@@ -176,44 +167,16 @@ class AmxProduct {
         steps_of_round_(divide_up(steps_, num_rounds_)),
         stays_(passing_.num_panels() * steps_ <= kStayingSteps),
         group_(stays_ ? 1 : std::clamp<int64_t>(divide_up(grouped_.num_panels(), 4 * at::get_num_threads()), 1, kGroupSteps / steps_of_round_)),
-        laid_(passing_.num_panels() * steps_ * kStepNumel) {
-    if (epilogue.bias.defined()) {
-      bias_ = at::zeros({num_columns()}, at::TensorOptions(at::kFloat));
-      bias_.narrow(0, 0, b_.size()).copy_(epilogue.bias);
-    }
-    if (epilogue.dropout) {
-      const TileDropout& dropout = *epilogue.dropout;
-      dropout_ = DropoutMask::of(dropout.p, dropout.seed, dropout.stream).at(static_cast<uint64_t>(dropout.offset));
-    }
-    if (epilogue.column_sums.defined()) sums_ = at::empty({a_.num_panels(), num_columns()}, at::TensorOptions(at::kFloat));
-    end_row_ = chosen_end();
-  }
+        laid_(passing_.num_panels() * steps_ * kStepNumel) {}
 
   void run() {
     const Panels all{&passing_, 0, passing_.num_panels(), 0, steps_, laid_.data()};
     at::parallel_for(0, all.num_pieces(), 2 * steps_, [&](int64_t from, int64_t end) { Spread{Panels::lay, &all, from, end}.finish(); });
     at::parallel_for(0, divide_up(grouped_.num_panels(), group_), 1, [&](int64_t from, int64_t end) { multiply_groups(from, end); });
-    if (!sums_.defined()) return;
-    float* const total = epilogue_.column_sums.mutable_data_ptr<float>();
-    for (int64_t panel = 0; panel < a_.num_panels(); panel++) {
-      add_range(total, sums_.const_data_ptr<float>() + panel * num_columns(), b_.size(), panel > 0);
-    }
+    ends_.add_columns();
   }
 
  private:
-  int64_t num_columns() const { return b_.num_panels() * kPanelWidth; }
-
-  void (*chosen_end() const)(const void*, int64_t) {
-    const TileEpilogue& epilogue = epilogue_;
-    if (added_) return add_row;
-    const bool is_exact = epilogue.gelu == GeluForm::exact;
-    if (epilogue.gelu && !epilogue.activated.defined()) return is_exact ? end_row<ExactGelu, true> : end_row<TanhGelu, true>;
-    const bool rounds = !bias_.defined() && !dropout_ && !epilogue.product.defined() && !epilogue.activated.defined() &&
-                        !epilogue.residual.defined() && !sums_.defined();
-    if (rounds) return round_row;
-    return is_exact ? end_row<ExactGelu, false> : end_row<TanhGelu, false>;
-  }
-
   // A group's panels in one of its rounds.
   Panels group_at(int64_t round, uint16_t* to) const {
     const int64_t first = round / num_rounds_ * group_, step = round % num_rounds_ * steps_of_round_;
@@ -260,50 +223,24 @@ class AmxProduct {
       beside.asked = {};
       if (!is_last) continue;
       const int64_t own_index = group.first + i;
-      ends = ends_of(a_passes_ ? index : own_index, a_passes_ ? own_index : index, block_sums);
+      const int64_t row = kPanelWidth * (a_passes_ ? index : own_index), column = kPanelWidth * (a_passes_ ? own_index : index);
+      ends = ends_.of({block_sums, kTileHeight, kTileSums, kTileSums}, row, column);
       ends.ahead = i + 1 < group.count ? kPanelWidth * (a_passes_ ? 1 : b_.size()) : 0;
+      ends.streams = ends_.fits_streams();
       beside.ending = {end_row_, &ends, 0, ends.rows};
     }
     beside.ending.finish();
   }
 
-  BlockEnds ends_of(int64_t row_panel, int64_t column_panel, const float* sums) const {
-    const int64_t row = row_panel * kPanelWidth, column = column_panel * kPanelWidth, at = row * b_.size() + column;
-    const auto place = [at](const at::Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<at::BFloat16>() + at : nullptr; };
-    BlockEnds ends{};
-    ends.sums = sums;
-    ends.out = out_ ? out_ + row * out_stride_ + column : nullptr;
-    ends.added = added_ ? added_ + row * out_stride_ + column : nullptr;
-    ends.product = const_cast<at::BFloat16*>(place(epilogue_.product));
-    ends.bias = bias_.defined() ? bias_.const_data_ptr<float>() + column : nullptr;
-    ends.activated = place(epilogue_.activated);
-    ends.residual = place(epilogue_.residual);
-    ends.column_sums = sums_.defined() ? sums_.mutable_data_ptr<float>() + row_panel * num_columns() + column : nullptr;
-    ends.dropout = dropout_ ? &*dropout_ : nullptr;
-    ends.place = at;
-    ends.stride = b_.size();
-    ends.out_stride = out_stride_;
-    ends.rows = std::min(kPanelWidth, a_.size() - row);
-    ends.columns = std::min(kPanelWidth, b_.size() - column);
-    ends.streams = streams_;
-    return ends;
-  }
-
   const Factor a_, b_;
-  const TileEpilogue& epilogue_;
-  at::BFloat16* const out_;
-  float* const added_;
-  const int64_t out_stride_;
-  const bool streams_, a_passes_;
+  const ProductEnds ends_;
+  void (*const end_row_)(const void* block, int64_t row);
+  const bool a_passes_;
   const Factor &passing_, &grouped_;
   const int64_t steps_, num_rounds_, steps_of_round_;
   const bool stays_;               // all that passes, in the second-level cache
   const int64_t group_;            // panels
   const Lined<uint16_t> laid_;     // all that passes
-  at::Tensor bias_;  // float32, zeros beyond the edge
-  std::optional<DropoutMask> dropout_;
-  at::Tensor sums_;  // of each panel of rows
-  void (*end_row_)(const void* ends, int64_t row) = nullptr;
 };
 
 }  // namespace

@@ -9,18 +9,16 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
 #include "core/torch_version.h"
-#include "kernels/cpu/add_range.h"
 #include "kernels/cpu/amx_products.h"
 #include "kernels/cpu/bfloat16_matmul.h"
-#include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/row_rules.h"
+#include "kernels/cpu/product_ends.h"
 #include "kernels/cpu/tile_pairs.h"
 
 namespace troupe {
@@ -36,68 +34,6 @@ constexpr int64_t kChunkRows = 1024;    // for which 64 columns are laid out onc
 constexpr int64_t kLeastMultiplied = int64_t{1} << 20;
 
 thread_local bool wants_tiles = false;
-
-// Where a tile's results go; pointers to its first element, null for none.
-struct TileEnds {
-  Narrow* out;
-  Narrow* product;
-  const float* bias;
-  const Narrow* activated;
-  const Narrow* residual;
-  float* sums;
-  int64_t stride;
-  int64_t rows, columns;
-};
-
-template <class Gelu, bool activates>
-struct EndTile {
-  static TROUPE_INLINE void run(const float* tile, TileEnds ends) {
-    if (ends.columns == kTileColumns) each_row(tile, ends, kTileColumns);  // loops of a known length
-    else each_row(tile, ends, ends.columns);
-  }
-
- private:
-  static TROUPE_INLINE void each_row(const float* tile, const TileEnds& ends, int64_t columns) {
-    float bias[kTileColumns] = {}, sums[kTileColumns] = {};
-    if (ends.bias) std::copy_n(ends.bias, columns, bias);
-    for (int64_t row = 0; row < ends.rows; row++) {
-      const float* const values = tile + row * kTileColumns;
-      const int64_t at = row * ends.stride;
-      float made[kTileColumns];
-      if (ends.product) {
-        for (int64_t i = 0; i < columns; i++) store(ends.product + at, i, values[i]);
-      }
-      if (ends.activated) {
-        for (int64_t i = 0; i < columns; i++) made[i] = values[i] * Gelu::slope(load(ends.activated + at, i) + bias[i]);
-      } else {
-        for (int64_t i = 0; i < columns; i++) made[i] = activates ? Gelu::value(values[i] + bias[i]) : values[i] + bias[i];
-      }
-      if (ends.residual) {
-        for (int64_t i = 0; i < columns; i++) made[i] += load(ends.residual + at, i);
-      }
-      for (int64_t i = 0; i < columns; i++) store(ends.out + at, i, made[i]);
-      if (ends.sums) {
-        for (int64_t i = 0; i < columns; i++) sums[i] += made[i];
-      }
-    }
-    if (ends.sums) std::copy_n(sums, columns, ends.sums);
-  }
-};
-
-// Adds the bias, which may be null, and drops; `place`: of the tile's first element.
-struct DropTile {
-  static TROUPE_INLINE void run(float* __restrict tile, const float* bias, DropoutMask mask, int64_t place, TileEnds ends) {
-    for (int64_t row = 0; row < ends.rows; row++) {
-      float* __restrict values = tile + row * kTileColumns;
-      const int64_t first = place + row * ends.stride;
-      for (int64_t i = 0; bias && i < ends.columns; i++) values[i] += bias[i];
-      each_dropped(mask, first, first + ends.columns, [&](int64_t index, bool dropped) TROUPE_INLINE_LAMBDA {
-        const float kept = values[index - first] * mask.scale;
-        values[index - first] = dropped ? 0.0f : kept;
-      });
-    }
-  }
-};
 
 // tile[row] += a[row] b for one place of the inner dim, the last of an odd number.
 struct AddLast {
@@ -134,29 +70,17 @@ class TileProduct {
   TileProduct(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue)
       : a_(a),
         b_(b),
-        epilogue_(epilogue),
-        out_(out.scalar_type() == at::kBFloat16 ? out.mutable_data_ptr<Narrow>() : nullptr),
-        added_(out_ == nullptr ? out.mutable_data_ptr<float>() : nullptr),
         rows_(a.size(0)),
         inner_(a.size(1)),
-        columns_(b.size(1)) {
-    if (epilogue.bias.defined()) bias_ = epilogue.bias.to(at::kFloat).contiguous();
-    if (epilogue.dropout) {
-      const TileDropout& dropout = *epilogue.dropout;
-      dropout_ = DropoutMask::of(dropout.p, dropout.seed, dropout.stream).at(static_cast<uint64_t>(dropout.offset));
-    }
-    if (epilogue.column_sums.defined()) sums_ = at::empty({num_row_tiles(), columns_}, at::TensorOptions(at::kFloat));
-  }
+        columns_(b.size(1)),
+        ends_(out, rows_, columns_, kTileRows, epilogue),
+        end_row_(ends_.row_end()) {}
 
   void run() {
     if (!a_.transposed) run_in_place();
     else if (rows_ <= columns_) run_on_laid_rows();
     else run_on_laid_columns();
-    if (!sums_.defined()) return;
-    float* const total = epilogue_.column_sums.mutable_data_ptr<float>();
-    for (int64_t tile = 0; tile < num_row_tiles(); tile++) {
-      add_range(total, sums_.const_data_ptr<float>() + tile * columns_, columns_, tile > 0);
-    }
+    ends_.add_columns();
   }
 
  private:
@@ -190,12 +114,11 @@ class TileProduct {
 
   // Where a tile's results go, and what they are made with.
   void foresee_ends(int64_t row, int64_t panel) const {
-    for (int64_t i = row; i < std::min(rows_, row + kTileRows); i++) {
-      const int64_t at = i * columns_ + panel * kTileColumns;
-      if (added_ != nullptr) foresee_row(added_ + at, columns_at(panel));
-      else foresee_row(out_ + at, columns_at(panel));
-      for (const at::Tensor* const other : {&epilogue_.product, &epilogue_.activated, &epilogue_.residual}) {
-        if (other->defined()) foresee_row(other->const_data_ptr<Narrow>() + at, columns_at(panel));
+    const BlockEnds ends = ends_.of({}, row, panel * kTileColumns);
+    for (int64_t i = 0; i < ends.rows; i++) {
+      if (ends.added) foresee_row(ends.added + i * columns_, columns_at(panel));
+      for (const Narrow* const other : std::initializer_list<const Narrow*>{ends.out, ends.product, ends.activated, ends.residual}) {
+        if (other) foresee_row(other + i * columns_, columns_at(panel));
       }
     }
   }
@@ -211,36 +134,11 @@ class TileProduct {
                                 reinterpret_cast<const Narrow*>(pairs), tile, true);
   }
 
-  void end(float* tile, int64_t row, int64_t panel) const {
-    const int64_t column = panel * kTileColumns, at = row * columns_ + column;
-    if (added_ != nullptr) {
-      for (int64_t i = 0; i < std::min(kTileRows, rows_ - row); i++) {
-        add_range(added_ + at + i * columns_, tile + i * kTileColumns, columns_at(panel), true);
-      }
-      return;
+  void end(const float* tile, int64_t row, int64_t panel) const {
+    for (int64_t i = 0; i < columns_at(panel); i += kRounded) {
+      const BlockEnds ends = ends_.of({tile + i, kTileColumns, 0, kHalfWidth}, row, panel * kTileColumns + i);
+      for (int64_t each = 0; each < ends.rows; each++) end_row_(&ends, each);
     }
-    const auto place = [at](const at::Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr<Narrow>() + at : nullptr; };
-    TileEnds ends{out_ + at,
-                        const_cast<Narrow*>(place(epilogue_.product)),
-                        bias_.defined() ? bias_.const_data_ptr<float>() + column : nullptr,
-                        place(epilogue_.activated),
-                        place(epilogue_.residual),
-                        sums_.defined() ? sums_.mutable_data_ptr<float>() + row / kTileRows * columns_ + column : nullptr,
-                        columns_,
-                        std::min(kTileRows, rows_ - row),
-                        columns_at(panel)};
-    if (dropout_) {
-      run_best<DropTile>(tile, ends.bias, *dropout_, at, ends);
-      ends.bias = nullptr;
-    }
-    if (!epilogue_.gelu || *epilogue_.gelu == GeluForm::tanh) end_by<TanhGelu>(tile, ends);
-    else end_by<ExactGelu>(tile, ends);
-  }
-
-  template <class Gelu>
-  void end_by(const float* tile, const TileEnds& ends) const {
-    if (epilogue_.gelu && !ends.activated) run_best<EndTile<Gelu, true>>(tile, ends);
-    else run_best<EndTile<Gelu, false>>(tile, ends);
   }
 
   // Rows of a are read where they lie. A piece of work is 64 columns of up to kChunkRows rows.
@@ -337,13 +235,9 @@ class TileProduct {
 
   Laid a_;
   const Laid b_;
-  const TileEpilogue& epilogue_;
-  Narrow* const out_;
-  float* const added_;
   const int64_t rows_, inner_, columns_;
-  at::Tensor bias_;  // float32
-  std::optional<DropoutMask> dropout_;
-  at::Tensor sums_;  // of each tile's rows
+  const ProductEnds ends_;
+  void (*const end_row_)(const void* block, int64_t row);
 };
 
 bool is_laid(const at::Tensor& matrix) {
