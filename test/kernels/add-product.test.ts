@@ -40,6 +40,7 @@ describe("add_product_", () => {
       [45, 1056, 1203],
       [330, 2085, 620],
       [740, 1000, 700],
+      [40, 70, 8300],
     ] as const) {
       const [a, b] = [lie(rows, inner, 1, leftLies), lie(inner, columns, 2, rightLies)];
       const sum = zeros([rows, columns]);

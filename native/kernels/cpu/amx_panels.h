@@ -18,6 +18,7 @@ constexpr int64_t kTileHeight = 16;
 constexpr int64_t kStep = 32;  // numbers of the inner dim that an instruction multiplies
 constexpr int64_t kTileNumel = kTileHeight * kStep;
 constexpr int64_t kStepNumel = 2 * kTileNumel;
+constexpr int64_t kNearStride = 8192;  // 16 KiB
 
 // Rows of a: to[row][k], zeros beyond the edges. from[row * stride + k].
 struct LayRow {
@@ -94,6 +95,9 @@ class Factor {
   int64_t num_panels() const { return (size_ + kPanelWidth - 1) / kPanelWidth; }
 
   bool inner_is_dense() const { return inner_is_dense_; }
+
+  // Whether a panel alone is read well: from rows of its own, or from a line each of rows that are not too far apart.
+  bool reads_near() const { return inner_is_dense_ || stride_ <= kNearStride; }
 
   // Lays out half a step from `k` on: one tile where the inner dim is dense, else half of both. `to`: of the step.
   void lay(int64_t panel, int64_t k, int64_t half, uint16_t* to) const {

@@ -165,7 +165,7 @@ class AmxProduct {
         steps_(divide_up(a_.inner(), kStep)),
         num_rounds_(steps_ <= kMaxSteps ? 1 : divide_up(steps_, kStepsOfRound)),
         steps_of_round_(divide_up(steps_, num_rounds_)),
-        stays_(passing_.num_panels() * steps_ <= kStayingSteps),
+        stays_(passing_.num_panels() * steps_ <= kStayingSteps && grouped_.reads_near()),
         group_(stays_ ? 1 : std::clamp<int64_t>(divide_up(grouped_.num_panels(), 4 * at::get_num_threads()), 1, kGroupSteps / steps_of_round_)),
         laid_(passing_.num_panels() * steps_ * kStepNumel) {}
 
