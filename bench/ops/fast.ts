@@ -13,14 +13,18 @@ import { load } from "../measure/machine.ts";
 import { recorded } from "./recorded.ts";
 
 const [rows, width, inner, classes] = [512, 768, 3072, 50_257];
+const manyRows = 4096;
+const attention = { samples: 16, heads: 12, length: 256, features: 64 };
 const numTurns = 15;
 
-/** Prints milliseconds of processor time on one thread, exact and fast: the least of some turns, forward and backward. */
+/** Prints milliseconds of processor time on one thread, exact and fast: the least of some turns. */
 export function timeFast(): void {
-  console.log(`ms of processor time in bfloat16, both ways, exact and fast by turns, load ${load()}`);
+  console.log(`ms of processor time in bfloat16, exact and fast by turns, load ${load()}`);
   scope(timeFeedForward);
   scope(timeOutputLayer);
   scope(timeLaterGradient);
+  scope(timeAttention);
+  scope(timeProducts);
 }
 
 function timeFeedForward(): void {
@@ -32,7 +36,7 @@ function timeFeedForward(): void {
     exact: recorded(feedForward, inputs, upstream, false),
     fast: recorded(feedForward, inputs, upstream, true),
   };
-  compare(`feed-forward half, ${rows} × ${width} × ${inner}`, (mode) => {
+  compare(`feed-forward half, both ways, ${rows} × ${width} × ${inner}`, (mode) => {
     const { call } = playForward(programs[mode], inputs, [], [false], true);
     playBackward(call, [upstream], inputs.length);
   });
@@ -43,10 +47,8 @@ function timeOutputLayer(): void {
   const hidden = drawn([rows, width], 0).requiresGrad_();
   const weight = drawn([classes, width], 1).requiresGrad_();
   const targets = zeros([rows], { dtype: "int64" });
-  compare(`output layer with its loss, ${rows} × ${width} × ${classes}`, (mode) => {
-    const before = setTileProducts(mode === "fast");
+  compare(`output layer with its loss, ${rows} × ${width} × ${classes}`, () => {
     ops.troupe.linearCrossEntropy(hidden, weight, targets, -100);
-    setTileProducts(before);
   });
 }
 
@@ -61,13 +63,63 @@ function timeLaterGradient(): void {
   });
 }
 
+/** Causal attention, both ways. */
+function timeAttention(): void {
+  const { samples, heads, length, features } = attention;
+  const shape = [samples, heads, length, features];
+  const inputs = [0, 1, 2].map((stream) => drawn(shape, stream).requiresGrad_());
+  const upstream = drawn(shape, inputs.length);
+  const attend = ([query, key, value]: readonly Tensor[]) =>
+    ops.troupe.attention(query as Tensor, key as Tensor, value as Tensor, true, features ** -0.5);
+  const programs = {
+    exact: recorded(attend, inputs, upstream, false),
+    fast: recorded(attend, inputs, upstream, true),
+  };
+  compare(`causal attention, both ways, ${samples} × ${heads} heads of ${length} × ${features}`, (mode) => {
+    const { call } = playForward(programs[mode], inputs, [], [false], true);
+    playBackward(call, [upstream], inputs.length);
+  });
+}
+
+/** Products that nothing follows, with factors as a layer forward and backward has them. */
+function timeProducts(): void {
+  timeProduct("forward", [manyRows, width], [width, inner]);
+  timeProduct("an input's gradient", [manyRows, inner], [inner, width]);
+  timeProduct("a weight's gradient", [width, manyRows], [manyRows, inner], true);
+}
+
+function timeProduct(
+  name: string,
+  left: readonly [number, number],
+  right: readonly [number, number],
+  turned = false,
+): void {
+  scope(() => {
+    const inputs = [drawn(turned ? [left[1], left[0]] : left, 0), drawn(right, 1)].map((each) =>
+      each.requiresGrad_(),
+    );
+    const multiply = ([a, b]: readonly Tensor[]) =>
+      (turned ? (a as Tensor).t() : (a as Tensor)).mm(b as Tensor);
+    const upstream = zeros([left[0], right[1]], { dtype: "bfloat16" });
+    const programs = {
+      exact: recorded(multiply, inputs, upstream, false),
+      fast: recorded(multiply, inputs, upstream, true),
+    };
+    compare(`a product, ${name}: ${left[0]} × ${left[1]} × ${right[1]}`, (mode) => {
+      playForward(programs[mode], inputs, [], [false], false);
+    });
+  });
+}
+
 function compare(name: string, run: (mode: "exact" | "fast") => void): void {
   const least = { exact: Number.POSITIVE_INFINITY, fast: Number.POSITIVE_INFINITY };
   for (let turn = 0; turn < numTurns; turn += 1) {
     for (const mode of ["exact", "fast"] as const) {
+      const wanted = setTileProducts(mode === "fast");
       const before = process.cpuUsage();
       scope(() => run(mode));
       const { user, system } = process.cpuUsage(before);
+      setTileProducts(wanted);
       least[mode] = Math.min(least[mode], (user + system) / 1000);
     }
   }
