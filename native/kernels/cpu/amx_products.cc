@@ -79,17 +79,11 @@ struct Lines {
   int64_t count = 0;
 };
 
-// Done while a block is multiplied.
-struct Beside {
-  Spread ending;  // of the block before
-  Spread laying;
-  Lines asked;
-};
-
-// sums (+)= left right, for laid panels of `steps` steps. What is beside is spread over them. The next block reads the near panel again, so a
-// part of it has the first-level cache for itself.
+// sums (+)= left right, for laid panels of `steps` steps. The block before is ended meanwhile, the next group laid out, and lines are asked
+// for, a few with each step. The next block reads the near panel again, so a part of it has the first-level cache for itself.
 template <bool left_is_near>
-void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps, float* sums, bool adds, Beside& beside) {
+void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps, float* sums, bool adds, Spread ending, Spread laying,
+                     Lines asked) {
   __asm__ volatile("" ::: "memory");  // what was laid out is read here
   if (adds) {
     TROUPE_LOAD_TILE(0, sums);
@@ -102,8 +96,6 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
     TROUPE_CLEAR_TILE(2);
     TROUPE_CLEAR_TILE(3);
   }
-  Spread ending = beside.ending, laying = beside.laying;
-  Lines asked = beside.asked;
   const int64_t num_ends = ending.end - ending.next, num_lays = laying.end - laying.next, num_asks = divide_up(asked.count, steps);
   int64_t ends_due = 0, lays_due = steps / 2;
   for (int64_t step = 0; step < steps; step++) {
@@ -138,8 +130,6 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
   TROUPE_STORE_TILE(3, sums + 3 * kTileSums);
   ending.finish();
   laying.finish();
-  beside.ending.next = ending.next;
-  beside.laying.next = laying.next;
 }
 
 // Memory for so many numbers, which begins with a line of the cache.
@@ -205,31 +195,29 @@ class AmxProduct {
     const int64_t num_panels = passing_.num_panels(), num_blocks = num_panels * group.count;
     const bool adds = group.k > 0, is_last = group.k / kStep + group.steps == steps_;
     BlockEnds ends{};
-    Beside beside;
-    beside.laying = {Panels::lay, &next};
+    Spread ending;
     for (int64_t block = 0; block < num_blocks; block++) {
-      const int64_t index = block / group.count, i = block % group.count;
+      const int64_t index = block / group.count, i = block % group.count, own_index = group.first + i;
       const uint16_t* const passing = laid_.data() + (index * steps_ + group.k / kStep) * kStepNumel;
       const uint16_t* const own = group.to + i * panel_numel;
-      beside.laying.end = next.num_pieces() * (block + 1) / num_blocks;
+      const uint16_t *const left = a_passes_ ? passing : own, *const right = a_passes_ ? own : passing;
+      float* const block_sums = sums + (num_rounds_ > 1 ? block : block % 2) * kBlockSums;
+      const Spread laying{Panels::lay, &next, next.num_pieces() * block / num_blocks, next.num_pieces() * (block + 1) / num_blocks};
+      Lines asked;  // a share of the panel that passes next
       if (!stays_ && index + 1 < num_panels) {
         const int64_t line = num_lines * i / group.count;
-        beside.asked = {passing + steps_ * kStepNumel + line * kLineNumel, num_lines * (i + 1) / group.count - line};
+        asked = {passing + steps_ * kStepNumel + line * kLineNumel, num_lines * (i + 1) / group.count - line};
       }
-      float* const block_sums = sums + (num_rounds_ > 1 ? block : block % 2) * kBlockSums;
-      const uint16_t *const left = a_passes_ ? passing : own, *const right = a_passes_ ? own : passing;
-      if (a_passes_ != stays_) multiply_panels<true>(left, right, group.steps, block_sums, adds, beside);
-      else multiply_panels<false>(left, right, group.steps, block_sums, adds, beside);
-      beside.asked = {};
+      if (a_passes_ != stays_) multiply_panels<true>(left, right, group.steps, block_sums, adds, ending, laying, asked);
+      else multiply_panels<false>(left, right, group.steps, block_sums, adds, ending, laying, asked);
       if (!is_last) continue;
-      const int64_t own_index = group.first + i;
       const int64_t row = kPanelWidth * (a_passes_ ? index : own_index), column = kPanelWidth * (a_passes_ ? own_index : index);
       ends = ends_.of({block_sums, kTileHeight, kTileSums, kTileSums}, row, column);
       ends.ahead = i + 1 < group.count ? kPanelWidth * (a_passes_ ? 1 : b_.size()) : 0;
       ends.streams = ends_.fits_streams();
-      beside.ending = {end_row_, &ends, 0, ends.rows};
+      ending = {end_row_, &ends, 0, ends.rows};
     }
-    beside.ending.finish();
+    ending.finish();
   }
 
   const Factor a_, b_;
