@@ -144,7 +144,7 @@ struct Panels {
     const bool along = own.factor->inner_is_dense() || own.count == 1;
     const int64_t by = along ? 2 * own.steps : own.count, outer = piece / by, inner = piece % by;
     const int64_t panel = along ? outer : inner, half = along ? inner : outer;
-    const auto k_of = [&](int64_t half) { return own.k + half / 2 * kStep; };
+    const auto k_of = [&own](int64_t piece_of_panel) { return own.k + piece_of_panel / 2 * kStep; };
     const int64_t next_panel = own.first + panel + (along ? 1 : 0), next_half = half + (along ? 0 : 1);
     if (next_panel < own.factor->num_panels() && k_of(next_half) < own.factor->inner()) {
       own.factor->prefetch(next_panel, k_of(next_half), next_half % 2);

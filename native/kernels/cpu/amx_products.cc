@@ -24,6 +24,7 @@ namespace {
 
 constexpr int64_t kTileSums = kTileHeight * kTileHeight;  // of one tile; a block has two by two, one behind the other
 constexpr int64_t kBlockSums = 4 * kTileSums;
+static_assert(kPanelWidth == kRounded, "a block ends by rows of its width");
 constexpr int64_t kMaxSteps = 48;       // of a product in one round
 constexpr int64_t kStepsOfRound = 24;   // of longer ones, whose sums wait in between
 constexpr int64_t kGroupSteps = 288;    // times panels: 576 KiB, and as much for the next group
@@ -213,7 +214,8 @@ class AmxProduct {
       if (!is_last) continue;
       const int64_t row = kPanelWidth * (a_passes_ ? index : own_index), column = kPanelWidth * (a_passes_ ? own_index : index);
       ends = ends_.of({block_sums, kTileHeight, kTileSums, kTileSums}, row, column);
-      ends.ahead = i + 1 < group.count ? kPanelWidth * (a_passes_ ? 1 : b_.size()) : 0;
+      const bool is_followed = group.count > 1 ? i + 1 < group.count : index + 1 < num_panels;
+      if (is_followed) ends.ahead = kPanelWidth * (a_passes_ == (group.count > 1) ? 1 : b_.size());
       ends.streams = ends_.fits_streams();
       ending = {end_row_, &ends, 0, ends.rows};
     }

@@ -81,6 +81,8 @@ TROUPE_AVX512_BF16 inline void add_row(const void* block, int64_t row) {
   float made[kRounded];
   load_sums(ends.sums, row, made);
   float* const to = ends.added + row * ends.out_stride;
+  __builtin_prefetch(to + ends.ahead, 1, 3);
+  __builtin_prefetch(to + ends.ahead + kHalfWidth, 1, 3);
   if (ends.columns == kRounded) {
     for (int64_t i = 0; i < kRounded; i++) to[i] += made[i];
   } else {
