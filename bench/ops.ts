@@ -1,5 +1,5 @@
 // Measures a small operator through TypeScript beside PyTorch called from Python in the same minute, the same operator in a program,
-// and whether two threads keep their full speed when both compute.
+// parts of GPT-2 in exact and fast programs, and whether two threads keep their full speed when both compute.
 //
 //   npm run bench -- ops          (PYTHON names a Python with torch; without one only our own figures are printed)
 
