@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
-#include <vector>
 
 #include "core/torch_version.h"
 #include "kernels/cpu/amx_products.h"
