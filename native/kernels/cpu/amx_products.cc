@@ -30,7 +30,6 @@ constexpr int64_t kStepsOfRound = 24;   // of longer ones, whose sums wait in be
 constexpr int64_t kGroupSteps = 288;    // times panels: 576 KiB, and as much for the next group
 constexpr int64_t kStayingSteps = 512;  // times panels: 1 MiB of the second-level cache
 constexpr int64_t kNearSteps = 12;      // of a panel: 24 KiB of the first-level cache
-constexpr int64_t kLineNumel = 32;      // bfloat16 in a line of the cache
 
 constexpr int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
@@ -121,7 +120,7 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
     TROUPE_MULTIPLY_TILES(3, 5, 7);
     left += kStepNumel;
     right += kStepNumel;
-    for (int64_t i = 0; i < num_asks; i++, asked.next += kLineNumel) __builtin_prefetch(asked.next, 0, 2);
+    for (int64_t i = 0; i < num_asks; i++, asked.next += kRounded) __builtin_prefetch(asked.next, 0, 2);
     for (ends_due += num_ends; ends_due >= steps; ends_due -= steps) ending.work(ending.what, ending.next++);
     for (lays_due += num_lays; lays_due >= steps; lays_due -= steps) laying.work(laying.what, laying.next++);
   }
@@ -192,9 +191,9 @@ class AmxProduct {
 
   // All blocks of a group in a round.
   void multiply_group(const Panels& group, const Panels& next, float* sums) const {
-    const int64_t panel_numel = group.steps * kStepNumel, num_lines = panel_numel / kLineNumel;
+    const int64_t panel_numel = group.steps * kStepNumel, num_lines = panel_numel / kRounded;  // of the cache
     const int64_t num_panels = passing_.num_panels(), num_blocks = num_panels * group.count;
-    const bool adds = group.k > 0, is_last = group.k / kStep + group.steps == steps_;
+    const bool left_is_near = a_passes_ != stays_, adds = group.k > 0, is_last = group.k / kStep + group.steps == steps_;
     BlockEnds ends{};
     Spread ending;
     for (int64_t block = 0; block < num_blocks; block++) {
@@ -207,9 +206,9 @@ class AmxProduct {
       Lines asked;  // a share of the panel that passes next
       if (!stays_ && index + 1 < num_panels) {
         const int64_t line = num_lines * i / group.count;
-        asked = {passing + steps_ * kStepNumel + line * kLineNumel, num_lines * (i + 1) / group.count - line};
+        asked = {passing + steps_ * kStepNumel + line * kRounded, num_lines * (i + 1) / group.count - line};
       }
-      if (a_passes_ != stays_) multiply_panels<true>(left, right, group.steps, block_sums, adds, ending, laying, asked);
+      if (left_is_near) multiply_panels<true>(left, right, group.steps, block_sums, adds, ending, laying, asked);
       else multiply_panels<false>(left, right, group.steps, block_sums, adds, ending, laying, asked);
       if (!is_last) continue;
       const int64_t row = kPanelWidth * (a_passes_ ? index : own_index), column = kPanelWidth * (a_passes_ ? own_index : index);
