@@ -32,14 +32,7 @@ function timeFeedForward(): void {
     drawn(shape, stream).requiresGrad_(),
   );
   const upstream = drawn([rows, width], inputs.length);
-  const programs = {
-    exact: recorded(feedForward, inputs, upstream, false),
-    fast: recorded(feedForward, inputs, upstream, true),
-  };
-  compare(`feed-forward half, both ways, ${rows} × ${width} × ${inner}`, (mode) => {
-    const { call } = playForward(programs[mode], inputs, [], [false], true);
-    playBackward(call, [upstream], inputs.length);
-  });
+  compareBothWays(`feed-forward half, ${rows} × ${width} × ${inner}`, feedForward, inputs, upstream);
 }
 
 /** An output layer with its loss, which makes its gradients in forward. */
@@ -63,7 +56,6 @@ function timeLaterGradient(): void {
   });
 }
 
-/** Causal attention, both ways. */
 function timeAttention(): void {
   const { samples, heads, length, features } = attention;
   const shape = [samples, heads, length, features];
@@ -71,14 +63,12 @@ function timeAttention(): void {
   const upstream = drawn(shape, inputs.length);
   const attend = ([query, key, value]: readonly Tensor[]) =>
     ops.troupe.attention(query as Tensor, key as Tensor, value as Tensor, true, features ** -0.5);
-  const programs = {
-    exact: recorded(attend, inputs, upstream, false),
-    fast: recorded(attend, inputs, upstream, true),
-  };
-  compare(`causal attention, both ways, ${samples} × ${heads} heads of ${length} × ${features}`, (mode) => {
-    const { call } = playForward(programs[mode], inputs, [], [false], true);
-    playBackward(call, [upstream], inputs.length);
-  });
+  compareBothWays(
+    `causal attention, ${samples} × ${heads} heads of ${length} × ${features}`,
+    attend,
+    inputs,
+    upstream,
+  );
 }
 
 /** Products that nothing follows, with factors as a layer forward and backward has them. */
@@ -101,13 +91,32 @@ function timeProduct(
     const multiply = ([a, b]: readonly Tensor[]) =>
       (turned ? (a as Tensor).t() : (a as Tensor)).mm(b as Tensor);
     const upstream = zeros([left[0], right[1]], { dtype: "bfloat16" });
-    const programs = {
-      exact: recorded(multiply, inputs, upstream, false),
-      fast: recorded(multiply, inputs, upstream, true),
-    };
+    const programs = programsOf(multiply, inputs, upstream);
     compare(`a product, ${name}: ${left[0]} × ${left[1]} × ${right[1]}`, (mode) => {
       playForward(programs[mode], inputs, [], [false], false);
     });
+  });
+}
+
+type Body = (inputs: readonly Tensor[]) => Tensor;
+
+function programsOf(
+  body: Body,
+  inputs: readonly Tensor[],
+  upstream: Tensor,
+): Record<"exact" | "fast", number> {
+  return {
+    exact: recorded(body, inputs, upstream, false),
+    fast: recorded(body, inputs, upstream, true),
+  };
+}
+
+/** Forward and backward. */
+function compareBothWays(name: string, body: Body, inputs: readonly Tensor[], upstream: Tensor): void {
+  const programs = programsOf(body, inputs, upstream);
+  compare(`${name}, both ways`, (mode) => {
+    const { call } = playForward(programs[mode], inputs, [], [false], true);
+    playBackward(call, [upstream], inputs.length);
   });
 }
 
