@@ -7,7 +7,7 @@ namespace troupe {
 void set_num_threads(int num_threads);
 int num_threads();
 
-// Of OpenMP alone, where that is what libtorch computes by; takes some nanoseconds.
-void set_openmp_threads(int num_threads);
+// The same for OpenMP and MKL alone, in some nanoseconds: libtorch keeps its number.
+void set_threads_of_operators(int num_threads);
 
 }  // namespace troupe

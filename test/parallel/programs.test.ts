@@ -23,6 +23,7 @@ import {
   arange,
   type Device,
   full,
+  nativeInfo,
   onDevice,
   ops,
   scope,
@@ -206,10 +207,12 @@ describe("programs of blocks", () => {
   });
 
   it.each([
-    ["heads of their own", 3],
-    ["keys and values that heads share no copy of", 2],
-  ])("read and write heads where they lie, with the same bits: %s", (_, parts) => {
-    const [heads, headWidth, length] = [2, 16, 32];
+    ["heads of their own", 3, 32, 2],
+    ["keys and values that heads share no copy of", 2, 32, 2],
+    // Some are copied on AMD's processors, where tiles have fewer numbers in a row.
+    ["more keys than MKL adds up at once", 3, 400, 8],
+  ])("read and write heads where they lie, with the same bits: %s", (_, parts, length, mostCopies) => {
+    const [heads, headWidth] = [2, 16];
     class Attending extends Module {
       readonly wide = new Linear(width, parts * heads * headWidth);
       readonly narrow = new Linear(heads * headWidth, width);
@@ -224,16 +227,18 @@ describe("programs of blocks", () => {
       }
     }
     const layers = () => [new Attending(), new Attending()];
-    const rows = [64, 64, 64, 64, 96, 96, 96];
+    const rows = [2, 2, 2, 2, 3, 3, 3].map((sequences) => sequences * length);
     const replayed = train(layers, { programs: true, rows });
     expect(replayed.unrecorded).toEqual([]);
     expect(replayed.bits).toEqual(train(layers, { programs: false, rows }).bits);
     const [program] = replayed.programs;
     const lines = [...(program?.forward.operators ?? []), ...(program?.backward.operators ?? [])];
     const inTiles = lines.filter((line) => line.includes("products of heads"));
-    // Elsewhere than on AMD's processors with AVX-512 heads are copied, and multiplied by libtorch.
-    if (inTiles.length === 0) expect(lines.filter((line) => line.includes("aten::bmm"))).toHaveLength(6);
-    else expect(lines.filter((line) => line.includes("aten::clone")).length).toBeLessThanOrEqual(2);
+    // Elsewhere heads are copied, and multiplied by libtorch.
+    const isWide = ["avx512", "amx"].includes(nativeInfo().capability);
+    expect(inTiles.length > 0).toBe(isWide);
+    if (!isWide) expect(lines.filter((line) => line.includes("aten::bmm"))).toHaveLength(6);
+    else expect(lines.filter((line) => line.includes("aten::clone")).length).toBeLessThanOrEqual(mostCopies);
   });
 
   it("give the gradient of a bias that the block computes for its attention", () => {

@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-// Whether every product [rows, inner] @ [inner, columns] is multiplied in tiles.
-bool fits_tiles(int64_t rows, int64_t inner, int64_t columns);
+// Whether tiles have the bits of a product [rows, inner] @ [inner, columns], whatever multiplies it and on however many threads.
+bool has_known_sums(int64_t rows, int64_t inner, int64_t columns);
 
 // Matrices in two dims of batches, as heads lie in what a layer projects; elements from one to the next.
 struct MatrixGrid {

@@ -130,7 +130,7 @@ bool Program::is_small() const {
       const Geometry &a = *matrices[matrices.size() - 2], &b = *matrices.back();
       const int64_t rows = a.sizes[a.sizes.size() - 2], inner = a.sizes.back(), columns = b.sizes.back();
       const int64_t batches = name == "aten::bmm" ? a.sizes[0] : 1;
-      return batches * rows * inner * columns <= kMostMultiplications && fits_tiles(rows, inner, columns);
+      return batches * rows * inner * columns <= kMostMultiplications && has_known_sums(rows, inner, columns);
     }
     // Attention multiplies each position by each other.
     const bool attends = !matrices.empty() && matrices[0]->sizes.size() == 4;

@@ -101,10 +101,10 @@ at::Tensor laid_as(const Geometry& geometry, const at::Tensor& tensor) {
 class OnOneThread {
  public:
   explicit OnOneThread(bool sets) : sets_(sets && num_threads() > 1) {
-    if (sets_) set_openmp_threads(1);
+    if (sets_) set_threads_of_operators(1);
   }
   ~OnOneThread() {
-    if (sets_) set_openmp_threads(before_);
+    if (sets_) set_threads_of_operators(before_);
   }
   OnOneThread(const OnOneThread&) = delete;
   OnOneThread& operator=(const OnOneThread&) = delete;

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/float32_matmul.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
@@ -18,15 +19,19 @@ namespace {
 // Multiplications below which oneDNN's fixed cost of some 15 us per product loses to MKL.
 constexpr int64_t kMinMultiplications = int64_t{1} << 21;
 
-bool is_wide_amd() {
 #if defined(__x86_64__) && defined(__GNUC__)
+bool is_wide() {
   __builtin_cpu_init();
-  return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
 }
+
+bool is_wide_amd() { return is_wide() && __builtin_cpu_is("amd"); }
+bool is_wide_intel() { return is_wide() && __builtin_cpu_is("intel"); }
+#else
+bool is_wide_amd() { return false; }
+bool is_wide_intel() { return false; }
+#endif
 
 // Older versions refuse float32, or were built without oneDNN: only a try tells.
 bool onednn_multiplies_floats() {
@@ -47,6 +52,8 @@ bool chooses_float32_library() {
   static const bool chooses = is_wide_amd() && onednn_multiplies_floats();
   return chooses;
 }
+
+bool mkl_may_use_avx512() { return is_wide_intel() && at::hasMKL(); }
 
 bool onednn_is_quicker(const at::Tensor& a, const at::Tensor& b) {
   return chooses_float32_library() && a.numel() * b.size(-1) >= kMinMultiplications;

@@ -8,6 +8,9 @@ namespace troupe {
 // Whether products are taken from libtorch at all: on AMD processors with AVX-512. Decided once per process.
 bool chooses_float32_library();
 
+// Whether MKL multiplies by AVX-512 if no setting of its own forbids it: on Intel's processors that have it.
+bool mkl_may_use_avx512();
+
 // Whether a product of this size should go to oneDNN: [.., M, K] @ [.., K, N], float32, shapes that fit each other.
 bool onednn_is_quicker(const at::Tensor& a, const at::Tensor& b);
 

@@ -1,14 +1,17 @@
 // Where libtorch's libraries have a fixed cost, or half of the registers: oneDNN asks 2.5 to 15 us a product, MKL keeps to AVX2 on AMD. A
 // Zen 5 core multiplies a layer of 64 or 128 features at 220 to 250 GFLOP/s here, at 100 to 190 there. Both libraries sum each element of
 // such a product in the order of k, fused, so that these tiles have their bits (test/kernels/instruction-sets.test.ts); a product that
-// they sum otherwise is theirs.
+// they sum otherwise is theirs. On Intel only heads are multiplied here, to spare their copies: MKL is quicker with all else.
 
 #include "kernels/cpu/float32_tiles.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "core/programs/float32_products.h"
@@ -34,14 +37,9 @@ constexpr int64_t kMinInner = 4;
 constexpr int64_t kMaxTerms = 512;                      // oneDNN begins a second sum there
 constexpr int64_t kMaxRowElements = int64_t{1} << 17;   // of a: it is read again for each panel of b
 constexpr int64_t kMaxMultiplications = int64_t{1} << 26;  // from here on oneDNN is as fast
-constexpr int64_t kLibtorchInner = 192;                 // of a sum of MKL's
+constexpr int64_t kLibtorchInner = 192;                 // of a sum of MKL's on AMD
+constexpr int64_t kIntelInner = 384;                    // of a sum of MKL's by AVX-512
 constexpr int64_t kTaskMultiplications = int64_t{1} << 23;
-
-// How many terms a sum has before the next one begins, of which the sum before is a term.
-int64_t terms_of(int64_t inner, bool is_small) {
-  if (!is_small || inner <= kLibtorchInner) return inner;
-  return std::min(kLibtorchInner, inner / 2);
-}
 
 struct TileSums {
   float* to;
@@ -201,6 +199,33 @@ int64_t grain_of(int64_t multiplications) { return std::max<int64_t>(1, kTaskMul
 
 bool is_small(const at::Tensor& a, const at::Tensor& b) { return !onednn_is_quicker(a, b); }
 
+// How MKL's kernels for AVX-512 sum up to twice kIntelInner terms.
+int64_t terms_of_halves(int64_t inner) { return inner <= kIntelInner ? inner : (inner + 1) / 2; }
+
+// Whether MKL multiplies by those kernels: a setting of its own may forbid them, so only a try tells.
+bool mkl_sums_halves() {
+  static const bool does = mkl_may_use_avx512() && isa() >= Isa::avx512 && [] {
+    constexpr int64_t kRows = kMinSize, kInner = 2 * kIntelInner - 1, kColumns = kPanelColumns + 1;
+    const at::Tensor a = at::empty({kRows, kInner}, at::kFloat), b = at::empty({kInner, kColumns}, at::kFloat);
+    for (const at::Tensor& each : {a, b}) {
+      for (int64_t i = 0; i < each.numel(); i++) each.mutable_data_ptr<float>()[i] = 1.0f / static_cast<float>(i + 1);
+    }
+    const at::Tensor of_mkl = at::cpu::mm(a, b), of_tiles = at::empty_like(of_mkl);
+    const TiledProduct product{a.const_data_ptr<float>(), b.const_data_ptr<float>(), kInner, 1, kColumns, 1, kRows, kInner, kColumns,
+                               terms_of_halves(kInner), nullptr, 0, of_tiles.mutable_data_ptr<float>(), kColumns};
+    compute_panels(product, 0, panels_of(product));
+    return std::memcmp(of_mkl.const_data_ptr(), of_tiles.const_data_ptr(), of_mkl.nbytes()) == 0;
+  }();
+  return does;
+}
+
+// How many terms a sum has before the next one begins, of which the sum before is a term.
+int64_t terms_of(int64_t inner, bool is_small) {
+  if (mkl_sums_halves()) return terms_of_halves(inner);
+  if (!is_small || inner <= kLibtorchInner) return inner;
+  return std::min(kLibtorchInner, inner / 2);
+}
+
 // Tiles read rows of `a` in one of two ways.
 at::Tensor readable(const at::Tensor& a) { return a.stride(-1) == 1 || a.stride(-2) == 1 ? a : a.contiguous(); }
 
@@ -208,20 +233,23 @@ at::Tensor readable(const at::Tensor& a) { return a.stride(-1) == 1 || a.stride(
 
 // Whether tiles know the libraries' order of a sum if the product is small, and that oneDNN does not take it otherwise.
 static bool tiles_know(int64_t rows, int64_t inner, int64_t columns) {
-  if (!chooses_float32_library() || isa() < Isa::avx512) return false;
-  return rows >= kMinSize && columns >= kMinSize && inner >= kMinInner && rows * inner <= kMaxRowElements;
+  if (rows < kMinSize || columns < kMinSize || inner < kMinInner || isa() < Isa::avx512) return false;
+  if (chooses_float32_library()) return rows * inner <= kMaxRowElements;
+  return mkl_sums_halves() && inner <= 2 * kIntelInner;
 }
 
 static bool tiles_know_both_orders(int64_t rows, int64_t inner, int64_t columns) {
-  return inner <= kMaxTerms && rows * inner * columns <= kMaxMultiplications;
+  return !chooses_float32_library() || (inner <= kMaxTerms && rows * inner * columns <= kMaxMultiplications);
 }
 
 bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b) {
+  // On Intel MKL is quicker.
+  if (!chooses_float32_library()) return false;
   const int64_t rows = a.size(-2), inner = a.size(-1), columns = b.size(-1);
   return tiles_know(rows, inner, columns) && (is_small(a, b) || tiles_know_both_orders(rows, inner, columns));
 }
 
-bool fits_tiles(int64_t rows, int64_t inner, int64_t columns) {
+bool has_known_sums(int64_t rows, int64_t inner, int64_t columns) {
   return tiles_know(rows, inner, columns) && tiles_know_both_orders(rows, inner, columns);
 }
 
