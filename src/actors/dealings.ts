@@ -1,5 +1,5 @@
-import { TroupeError } from "../errors/index.ts";
 import { Dealing, type DealtData } from "./dealing.ts";
+import { generationEnded } from "./generation-ended.ts";
 
 /** Deals to one generation of ranks after the other. */
 export class Dealings {
@@ -26,13 +26,6 @@ export class Dealings {
 
 async function ended(dealing: Promise<Dealing>, generation: number): Promise<Dealing> {
   const past = await dealing;
-  past.end(
-    new TroupeError("ACTOR_DOWN", {
-      where: "data",
-      expected: `generation ${generation} of the rank group to go on`,
-      got: "a new one",
-      hint: "the run continues from its last good state",
-    }),
-  );
+  past.end(generationEnded("data", generation));
   return past;
 }

@@ -1,4 +1,5 @@
 export { Conductor, type ConductorOptions } from "./conductor.ts";
+export { generationEnded } from "./generation-ended.ts";
 
 /** URLs of the actors' modules. */
 export const actorModules = {

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { TroupeError } from "../../../errors/index.ts";
+import type { TroupeError } from "../../../errors/index.ts";
 import { LossRecord } from "../../../job/anomalies/index.ts";
 import { reportError, type TroupeEventBody } from "../../../job/events/index.ts";
 import type { JsonValue, TrainerState } from "../../../library/checkpoint/index.ts";
@@ -11,7 +11,7 @@ import {
   LoadedState,
   type RunListener,
 } from "../../engine/conductor/index.ts";
-import { Conductor, type ConductorOptions } from "../../index.ts";
+import { Conductor, type ConductorOptions, generationEnded } from "../../index.ts";
 import type { InitialState, RankGroup, RunResult } from "../../protocols/index.ts";
 import type { RunPlan } from "../plan/plan-run.ts";
 import type { Start } from "../resume/start.ts";
@@ -205,12 +205,7 @@ class Lead {
  */
 async function overtaken(ranks: SupervisedRanks, generation: number): Promise<never> {
   await ranks.generationAfter(generation);
-  throw new TroupeError("ACTOR_DOWN", {
-    where: "lead",
-    expected: `generation ${generation} of the rank group to go on`,
-    got: "a new one",
-    hint: "the run continues from its last good state",
-  });
+  throw generationEnded("lead", generation);
 }
 
 /** The event for a checkpoint that could not be opened; the error names one of its files. */
