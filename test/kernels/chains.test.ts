@@ -254,6 +254,8 @@ const inFloat64 = (body: Body, inputs: readonly Tensor[], upstream: Tensor) =>
 /** Elementary functions, which are joined in fast programs alone, and the operators of both halves. */
 const elementary: readonly (readonly [string, string, string, Body])[] = [
   ["exp(x)", "exp", "mul", (x) => x.exp()],
+  ["log(sigmoid(x))", "sigmoid, log", "div, sigmoid_backward", (x) => x.sigmoid().log()],
+  ["tanh(x)", "tanh", "tanh_backward", (x) => x.tanh()],
   ["sigmoid(x)", "sigmoid", "sigmoid_backward", (x) => x.sigmoid()],
   ["silu(x)", "silu", "silu_backward", (x) => ops.silu(x)],
   ["gelu(x)", "gelu", "gelu_backward", (x) => ops.gelu(x, "none")],

@@ -29,6 +29,9 @@ namespace troupe {
 // Those of the project's own elementary functions: for `fast`, with other bits than libtorch's.
 #define TROUPE_ELEMENTARY(EACH)                       \
   EACH(exp, 1, exp_f32(a))                            \
+  EACH(log, 1, log_of(a))                             \
+  EACH(tanh, 1, tanh_f32(a))                          \
+  EACH(tanh_backward, 2, a * (1.0f - b * b))          \
   EACH(sigmoid, 1, sigmoid_f32(a))                    \
   EACH(sigmoid_backward, 2, a * ((1.0f - b) * b))     \
   EACH(silu, 1, a * sigmoid_f32(a))                   \

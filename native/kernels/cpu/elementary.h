@@ -42,7 +42,7 @@ TROUPE_WITH_TEXT(kExpText, TROUPE_INLINE float exp_f32(float value) {
 })
 
 // log(value) for a normal positive value, within 2 ulp.
-TROUPE_INLINE float log_f32(float value) {
+TROUPE_WITH_TEXT(kLogText, TROUPE_INLINE float log_f32(float value) {
   constexpr float kLn2High = 0.693359375f;
   constexpr float kLn2Low = -2.12194440e-4f;
   constexpr uint32_t kRootHalf = 0x3F3504F3u;  // sqrt(1/2): mantissas are taken from [sqrt(1/2), sqrt(2))
@@ -61,7 +61,7 @@ TROUPE_INLINE float log_f32(float value) {
   const float square = x * x;
   const float tail = (p * (x * square) + exponent * kLn2Low) - 0.5f * square;
   return (x + tail) + exponent * kLn2High;
-}
+})
 
 // sin and cos of a full turn times turns / 2^32, within 2 ulp of 1: the reduction is exact because it is on integers.
 TROUPE_INLINE void sin_cos_turn(uint32_t turns, float& sine, float& cosine) {

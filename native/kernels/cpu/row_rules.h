@@ -25,6 +25,32 @@ TROUPE_WITH_TEXT(kLargerText, TROUPE_INLINE float larger_of(float a, float b) {
   return b != b ? b : (a != a ? a : more);
 })
 
+// log(x) of any number: subnormal ones are made normal first.
+TROUPE_WITH_TEXT(kLogOfText, TROUPE_INLINE float log_of(float x) {
+  constexpr float kLeastNormal = 1.17549435e-38f;
+  constexpr float kScale = 8388608.0f;  // 2^23
+  constexpr float kLogOfScale = 15.9423847f;
+  const float infinity = float_of(0x7F800000u);
+  const bool is_small = x < kLeastNormal;
+  const float log = log_f32(is_small ? x * kScale : x) - (is_small ? kLogOfScale : 0.0f);
+  const float finite = x < infinity ? log : x;
+  return x > 0.0f ? finite : (x == 0.0f ? -infinity : float_of(0x7FC00000u));
+})
+
+// tanh(x), within 2 ulp: a minimax polynomial around 0, where the difference from 1 would have few digits.
+TROUPE_WITH_TEXT(kTanhText, TROUPE_INLINE float tanh_f32(float x) {
+  const float size = fabsf(x);
+  const float square = x * x;
+  float p = -5.704996e-3f;
+  p = fmaf(p, square, 2.0639095e-2f);
+  p = fmaf(p, square, -5.373972e-2f);
+  p = fmaf(p, square, 1.3331442e-1f);
+  p = fmaf(p, square, -3.333328e-1f);
+  const float near = fmaf(x * square, p, x);
+  const float far = 1.0f - 2.0f / (exp_f32(2.0f * size) + 1.0f);
+  return size < 0.625f ? near : (x < 0.0f ? -far : far);
+})
+
 TROUPE_WITH_TEXT(kSigmoidText, TROUPE_INLINE float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
 
 TROUPE_INLINE float silu_slope(float x) {

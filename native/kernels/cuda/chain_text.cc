@@ -33,6 +33,7 @@ static __device__ inline void round_to(unsigned short& to, float value) {
   to = (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
 }
 using uint32_t = unsigned;
+using int32_t = int;
 #define TROUPE_INLINE __device__ inline
 static TROUPE_INLINE uint32_t bits_of(float value) { return (uint32_t)__float_as_int(value); }
 static TROUPE_INLINE float float_of(uint32_t bits) { return __int_as_float((int)bits); }
@@ -45,7 +46,7 @@ class Writer {
   std::string text() {
     text_ = kBefore;
     if (has_elementary()) {
-      for (const char* const part : {kExpText, kSigmoidText, kTanhGeluText, kExactGeluText}) text_ += std::string(part) + "\n";
+      for (const char* const part : {kExpText, kLogText, kLogOfText, kTanhText, kSigmoidText, kTanhGeluText, kExactGeluText}) text_ += std::string(part) + "\n";
     }
     if (chain_.has_rows()) text_ += std::string(kLargerText) + "\n";
     text_ += std::string("using Index = unsigned") + (chain_.numel < (int64_t{1} << 31) ? "" : " long long") + ";\n\nextern \"C\" __global__ void __launch_bounds__(256) ";
