@@ -87,10 +87,10 @@ class Fusing {
   }
 
   static bool is_for_tiles(const Geometry& a, const Geometry& b) {
-    const auto is_laid = [](const Geometry& matrix) {
+    const auto has_dense_dim = [](const Geometry& matrix) {
       return matrix.dtype == at::kBFloat16 && matrix.sizes.size() == 2 && (matrix.strides[0] == 1 || matrix.strides[1] == 1);
     };
-    return is_laid(a) && is_laid(b) && gains_by_tiles(a.sizes[0], a.sizes[1], b.sizes[1]);
+    return has_dense_dim(a) && has_dense_dim(b) && gains_by_tiles(a.sizes[0], a.sizes[1], b.sizes[1]);
   }
 
   static void become(Instruction& instruction, const FusedProduct& product, const std::array<Slot, 4>& slots) {

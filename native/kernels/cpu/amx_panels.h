@@ -21,7 +21,7 @@ constexpr int64_t kStepNumel = 2 * kTileNumel;
 constexpr int64_t kNearStride = 8192;  // 16 KiB
 
 // Rows of a: to[row][k], zeros beyond the edges. from[row * stride + k].
-struct LayRow {
+struct PackRow {
   static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
     for (int64_t row = 0; row < kTileHeight; row++) {
       Words numbers{};
@@ -33,20 +33,20 @@ struct LayRow {
 };
 
 // The same from[k * stride + row], half a step of both tiles: so it reads complete lines.
-struct TurnRows32 {
+struct PackTransposedRows32 {
   static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
     for (int64_t first = 0; first < kPanelWidth; first += kTileHeight, to += kTileNumel) {
       const int64_t rows = std::clamp<int64_t>(width - first, 0, kTileHeight);
       if (rows < kTileHeight || count < kStep / 2) {
         for (int64_t row = 0; row < kTileHeight; row++) std::fill_n(to + row * kStep, kStep / 2, uint16_t{0});
       }
-      LayRows::run(from + first, stride, count, rows, kStep, to);
+      PackTransposedRows::run(from + first, stride, count, rows, kStep, to);
     }
   }
 };
 
 // Columns of b: to[k / 2][column] = (b[k][column], b[k + 1][column]), zeros beyond the edges. from[column * stride + k].
-struct TurnColumn {
+struct PackTransposedColumn {
   static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
     if (count < kStep) std::fill_n(to, kTileNumel, uint16_t{0});
     PairColumns::run(from, stride, count, width, kTileHeight, reinterpret_cast<uint32_t*>(to));
@@ -54,7 +54,7 @@ struct TurnColumn {
 };
 
 // The same from[k * stride + column], half a step of both tiles: so it reads complete lines.
-struct PairColumns32 {
+struct PackColumns32 {
   static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t width, int64_t count, uint16_t* to) {
     using Line = uint16_t __attribute__((vector_size(64)));
     Line left, right;
@@ -99,8 +99,8 @@ class Factor {
   // Whether a panel alone is read well: from rows of its own, or from a line each of rows that are not too far apart.
   bool reads_near() const { return inner_is_dense_ || stride_ <= kNearStride; }
 
-  // Lays out half a step from `k` on: one tile where the inner dim is dense, else half of both. `to`: of the step.
-  void lay(int64_t panel, int64_t k, int64_t half, uint16_t* to) const {
+  // Packs half a step from `k` on: one tile where the inner dim is dense, else half of both. `to`: of the step.
+  void pack(int64_t panel, int64_t k, int64_t half, uint16_t* to) const {
     const int64_t first = k + (inner_is_dense_ ? 0 : half * kStep / 2), place = panel * kPanelWidth + (inner_is_dense_ ? half * kTileHeight : 0);
     const int64_t width = std::clamp<int64_t>(size_ - place, 0, inner_is_dense_ ? kTileHeight : kPanelWidth);
     const int64_t count = std::clamp<int64_t>(inner_ - first, 0, inner_is_dense_ ? kStep : kStep / 2);
@@ -109,14 +109,14 @@ class Factor {
     const auto by = [&](auto body, int64_t half_numel) {
       detail::run_avx512<decltype(body)>(from, stride_, is_there ? width : 0, is_there ? count : 0, to + half * half_numel);
     };
-    if (is_left_ && inner_is_dense_) by(LayRow{}, kTileNumel);
-    else if (is_left_) by(TurnRows32{}, kStep / 2);
-    else if (inner_is_dense_) by(TurnColumn{}, kTileNumel);
-    else by(PairColumns32{}, kTileNumel / 2);
+    if (is_left_ && inner_is_dense_) by(PackRow{}, kTileNumel);
+    else if (is_left_) by(PackTransposedRows32{}, kStep / 2);
+    else if (inner_is_dense_) by(PackTransposedColumn{}, kTileNumel);
+    else by(PackColumns32{}, kTileNumel / 2);
   }
 
-  // Asks for half of the lines that a step of a panel reads. The processor foresees none of them: they lie a row apart. Inline, since the
-  // compiler drops calls of a function that does nothing else.
+  // Prefetches half of the lines that a step of a panel reads: they lie a row apart, where the processor's own prefetcher finds none. Inline,
+  // since the compiler drops calls of a function that does nothing else.
   TROUPE_INLINE void prefetch(int64_t panel, int64_t k, int64_t half) const {
     const int64_t place = panel * kPanelWidth, first = half * kTileHeight;
     const uint16_t* const from = data_ + (inner_is_dense_ ? (place + first) * stride_ + k : (k + first) * stride_ + place);
@@ -138,8 +138,8 @@ struct Panels {
 
   int64_t num_pieces() const { return 2 * count * steps; }
 
-  // In the order in which the matrix has them. What follows a row or a panel later is asked for.
-  static void lay(const void* panels, int64_t piece) {
+  // In the order in which the matrix has them. Prefetches what follows a row or a panel later.
+  static void pack(const void* panels, int64_t piece) {
     const Panels& own = *static_cast<const Panels*>(panels);
     const bool along = own.factor->inner_is_dense() || own.count == 1;
     const int64_t by = along ? 2 * own.steps : own.count, outer = piece / by, inner = piece % by;
@@ -149,7 +149,7 @@ struct Panels {
     if (next_panel < own.factor->num_panels() && k_of(next_half) < own.factor->inner()) {
       own.factor->prefetch(next_panel, k_of(next_half), next_half % 2);
     }
-    own.factor->lay(own.first + panel, k_of(half), half % 2, own.to + (panel * own.steps + half / 2) * kStepNumel);
+    own.factor->pack(own.first + panel, k_of(half), half % 2, own.to + (panel * own.steps + half / 2) * kStepNumel);
   }
 };
 

@@ -1,8 +1,8 @@
-// The unit that multiplies tiles is one of many. While it works, the others end the block before and lay out what follows: a row, or half
+// The unit that multiplies tiles is one of many. While it works, the others end the block before and pack what follows: a row, or half
 // a step, behind every few of its instructions. Alone they would take as long as it does.
 //
-// 32 x 32 sums stay in four tiles while two panels pass through the others. The factor with fewer panels is laid out first, and all its
-// panels pass by each group of the other's, of which the next is laid out meanwhile. A group stays in the second-level cache, and a part of the
+// 32 x 32 sums stay in four tiles while two panels pass through the others. The factor with fewer panels is packed first, and all its
+// panels pass by each group of the other's, of which the next is packed meanwhile. A group stays in the second-level cache, and a part of the
 // panel that is read again soonest in the first: its loads would take longer than the products.
 
 #include "kernels/cpu/amx_products.h"
@@ -79,12 +79,12 @@ struct Lines {
   int64_t count = 0;
 };
 
-// sums (+)= left right, for laid panels of `steps` steps. The block before is ended meanwhile, the next group laid out, and lines are asked
-// for, a few with each step. The next block reads the near panel again, so a part of it has the first-level cache for itself.
+// sums (+)= left right, for packed panels of `steps` steps. With each step a little of the block before is ended, of the next group packed, and
+// of `ahead` prefetched. The next block reads the near panel again, so a part of it has the first-level cache for itself.
 template <bool left_is_near>
-void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps, float* sums, bool adds, Spread ending, Spread laying,
-                     Lines asked) {
-  __asm__ volatile("" ::: "memory");  // what was laid out is read here
+void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps, float* sums, bool adds, Spread ending, Spread packing,
+                     Lines ahead) {
+  __asm__ volatile("" ::: "memory");  // what was packed is read here
   if (adds) {
     TROUPE_LOAD_TILE(0, sums);
     TROUPE_LOAD_TILE(1, sums + kTileSums);
@@ -96,8 +96,8 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
     TROUPE_CLEAR_TILE(2);
     TROUPE_CLEAR_TILE(3);
   }
-  const int64_t num_ends = ending.end - ending.next, num_lays = laying.end - laying.next, num_asks = divide_up(asked.count, steps);
-  int64_t ends_due = 0, lays_due = steps / 2;
+  const int64_t num_ends = ending.end - ending.next, num_packs = packing.end - packing.next, num_prefetches = divide_up(ahead.count, steps);
+  int64_t ends_due = 0, packs_due = steps / 2;
   for (int64_t step = 0; step < steps; step++) {
     const bool is_near = step < kNearSteps;
     if (left_is_near && is_near) {
@@ -120,16 +120,16 @@ void multiply_panels(const uint16_t* left, const uint16_t* right, int64_t steps,
     TROUPE_MULTIPLY_TILES(3, 5, 7);
     left += kStepNumel;
     right += kStepNumel;
-    for (int64_t i = 0; i < num_asks; i++, asked.next += kRounded) __builtin_prefetch(asked.next, 0, 2);
+    for (int64_t i = 0; i < num_prefetches; i++, ahead.next += kRounded) __builtin_prefetch(ahead.next, 0, 2);
     for (ends_due += num_ends; ends_due >= steps; ends_due -= steps) ending.work(ending.what, ending.next++);
-    for (lays_due += num_lays; lays_due >= steps; lays_due -= steps) laying.work(laying.what, laying.next++);
+    for (packs_due += num_packs; packs_due >= steps; packs_due -= steps) packing.work(packing.what, packing.next++);
   }
   TROUPE_STORE_TILE(0, sums);
   TROUPE_STORE_TILE(1, sums + kTileSums);
   TROUPE_STORE_TILE(2, sums + 2 * kTileSums);
   TROUPE_STORE_TILE(3, sums + 3 * kTileSums);
   ending.finish();
-  laying.finish();
+  packing.finish();
 }
 
 // Memory for so many numbers, which begins with a line of the cache.
@@ -157,11 +157,11 @@ class AmxProduct {
         steps_of_round_(divide_up(steps_, num_rounds_)),
         stays_(passing_.num_panels() * steps_ <= kStayingSteps && grouped_.reads_near()),
         group_(stays_ ? 1 : std::clamp<int64_t>(divide_up(grouped_.num_panels(), 4 * at::get_num_threads()), 1, kGroupSteps / steps_of_round_)),
-        laid_(passing_.num_panels() * steps_ * kStepNumel) {}
+        packed_(passing_.num_panels() * steps_ * kStepNumel) {}
 
   void run() {
-    const Panels all{&passing_, 0, passing_.num_panels(), 0, steps_, laid_.data()};
-    at::parallel_for(0, all.num_pieces(), 2 * steps_, [&](int64_t from, int64_t end) { Spread{Panels::lay, &all, from, end}.finish(); });
+    const Panels all{&passing_, 0, passing_.num_panels(), 0, steps_, packed_.data()};
+    at::parallel_for(0, all.num_pieces(), 2 * steps_, [&](int64_t from, int64_t end) { Spread{Panels::pack, &all, from, end}.finish(); });
     at::parallel_for(0, divide_up(grouped_.num_panels(), group_), 1, [&](int64_t from, int64_t end) { multiply_groups(from, end); });
     ends_.add_columns();
   }
@@ -176,13 +176,13 @@ class AmxProduct {
   void multiply_groups(int64_t from, int64_t end) const {
     const TileShapes shapes;
     const int64_t group_numel = group_ * steps_of_round_ * kStepNumel;
-    const Lined<uint16_t> laid(2 * group_numel);
+    const Lined<uint16_t> packed(2 * group_numel);
     const Lined<float> sums((num_rounds_ > 1 ? group_ * passing_.num_panels() : 2) * kBlockSums);
-    Panels group = group_at(from * num_rounds_, laid.data());
-    Spread{Panels::lay, &group, 0, group.num_pieces()}.finish();
+    Panels group = group_at(from * num_rounds_, packed.data());
+    Spread{Panels::pack, &group, 0, group.num_pieces()}.finish();
     for (int64_t round = from * num_rounds_; round < end * num_rounds_; round++) {
       Panels next{};
-      if (round + 1 < end * num_rounds_) next = group_at(round + 1, laid.data() + (group.to == laid.data() ? group_numel : 0));
+      if (round + 1 < end * num_rounds_) next = group_at(round + 1, packed.data() + (group.to == packed.data() ? group_numel : 0));
       multiply_group(group, next, sums.data());
       group = next;
     }
@@ -198,18 +198,18 @@ class AmxProduct {
     Spread ending;
     for (int64_t block = 0; block < num_blocks; block++) {
       const int64_t index = block / group.count, i = block % group.count, own_index = group.first + i;
-      const uint16_t* const passing = laid_.data() + (index * steps_ + group.k / kStep) * kStepNumel;
+      const uint16_t* const passing = packed_.data() + (index * steps_ + group.k / kStep) * kStepNumel;
       const uint16_t* const own = group.to + i * panel_numel;
       const uint16_t *const left = a_passes_ ? passing : own, *const right = a_passes_ ? own : passing;
       float* const block_sums = sums + (num_rounds_ > 1 ? block : block % 2) * kBlockSums;
-      const Spread laying{Panels::lay, &next, next.num_pieces() * block / num_blocks, next.num_pieces() * (block + 1) / num_blocks};
-      Lines asked;  // a share of the panel that passes next
+      const Spread packing{Panels::pack, &next, next.num_pieces() * block / num_blocks, next.num_pieces() * (block + 1) / num_blocks};
+      Lines ahead;  // a share of the panel that passes next
       if (!stays_ && index + 1 < num_panels) {
         const int64_t line = num_lines * i / group.count;
-        asked = {passing + steps_ * kStepNumel + line * kRounded, num_lines * (i + 1) / group.count - line};
+        ahead = {passing + steps_ * kStepNumel + line * kRounded, num_lines * (i + 1) / group.count - line};
       }
-      if (left_is_near) multiply_panels<true>(left, right, group.steps, block_sums, adds, ending, laying, asked);
-      else multiply_panels<false>(left, right, group.steps, block_sums, adds, ending, laying, asked);
+      if (left_is_near) multiply_panels<true>(left, right, group.steps, block_sums, adds, ending, packing, ahead);
+      else multiply_panels<false>(left, right, group.steps, block_sums, adds, ending, packing, ahead);
       if (!is_last) continue;
       const int64_t row = kPanelWidth * (a_passes_ ? index : own_index), column = kPanelWidth * (a_passes_ ? own_index : index);
       ends = ends_.of({block_sums, kTileHeight, kTileSums, kTileSums}, row, column);
@@ -229,7 +229,7 @@ class AmxProduct {
   const int64_t steps_, num_rounds_, steps_of_round_;
   const bool stays_;               // all that passes, in the second-level cache
   const int64_t group_;            // panels
-  const Lined<uint16_t> laid_;     // all that passes
+  const Lined<uint16_t> packed_;     // all that passes
 };
 
 }  // namespace

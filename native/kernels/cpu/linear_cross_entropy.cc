@@ -85,7 +85,7 @@ at::Tensor logits_of(const at::Tensor& hidden_RD, const at::Tensor& weight_VD) {
   return logits_RV;
 }
 
-// dH = dlogits weight, a sum over the vocabulary: AMX's tiles would lay out a copy of the weight, and are slower than oneDNN's with few rows.
+// dH = dlogits weight, a sum over the vocabulary: AMX's tiles would pack a copy of the weight, and are slower than oneDNN's with few rows.
 void set_hidden_gradient(at::Tensor dhidden_RD, const at::Tensor& dlogits_RV, const at::Tensor& weight_VD) {
   if (tiles_are_quickest()) at::mm_out(dhidden_RD, dlogits_RV, weight_VD);
   else multiply_into(dhidden_RD, dlogits_RV, weight_VD);

@@ -65,9 +65,9 @@ TROUPE_INLINE Eight load_eight(const Element* from) {
   return eight;
 }
 
-// A page is no neighbour of the one before it, so the processor does not foresee it.
+// Pages do not lie side by side, so the processor's own prefetcher misses the next one.
 template <class Element>
-TROUPE_INLINE void expect_eight(const Element* from) {
+TROUPE_INLINE void prefetch_eight(const Element* from) {
   __builtin_prefetch(from);
 }
 
@@ -120,8 +120,8 @@ struct AttendPages {
     Eight sums[kFeatureSums] = {};
     int64_t d = 0;
     for (; d + kFeatureSums <= width; d += kFeatureSums) {
-      expect_eight(next + d * kPagePositions);
-      expect_eight(next + (d + 2) * kPagePositions);
+      prefetch_eight(next + d * kPagePositions);
+      prefetch_eight(next + (d + 2) * kPagePositions);
       sums[0] += q[d] * load_eight(keys + d * kPagePositions);
       sums[1] += q[d + 1] * load_eight(keys + (d + 1) * kPagePositions);
       sums[2] += q[d + 2] * load_eight(keys + (d + 2) * kPagePositions);
@@ -147,7 +147,7 @@ struct AttendPages {
         const float weight = weights[base + i];
 #pragma GCC unroll 8
         for (int n = 0; n < N; n++) {
-          if (n % 2 == 0) expect_eight(next + i * width + n * kPagePositions);
+          if (n % 2 == 0) prefetch_eight(next + i * width + n * kPagePositions);
           sums[n] += weight * load_eight(values + i * width + n * kPagePositions);
         }
       }

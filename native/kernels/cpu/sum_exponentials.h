@@ -14,7 +14,7 @@ namespace troupe {
 
 constexpr int kRowLanes = 32;
 constexpr int64_t kRowPiece = 2048;  // of a row: read twice, the second time from the first-level cache
-constexpr int64_t kPiecesAhead = 2;  // asked for: memory works on while exponentials are computed
+constexpr int64_t kPiecesAhead = 2;  // prefetched: memory works on while exponentials are computed
 
 struct MaxAndSum {
   float max;

@@ -1,4 +1,4 @@
-// A head is one piece of work. Its keys and values are laid out in pairs once; what 64 query rows make then stays in the second-level
+// A head is one piece of work. Its keys and values are packed in pairs once; what 64 query rows make then stays in the second-level
 // cache until it is used up. Gradients of keys and values are summed over several such blocks at once, in float32.
 
 #include "kernels/cpu/tile_attention.h"
@@ -71,8 +71,7 @@ struct HeadSizes {
   }
 };
 
-// Asks for rows of the next head, which lie too far apart for the processor to foresee. Inline, since the compiler drops calls of a
-// function that does nothing else.
+// Prefetches rows of the next head, which lie too far apart for the processor's own prefetcher. Inline, as `Factor::prefetch` is.
 TROUPE_INLINE void prefetch_next(std::initializer_list<at::Tensor> all_heads, int64_t head, int64_t first, int64_t count) {
   for (const at::Tensor& heads_BHTD : all_heads) {
     if (head + 1 >= heads_BHTD.size(0) * heads_BHTD.size(1)) return;
@@ -257,7 +256,7 @@ void attend_in_tiles_backward(const at::Tensor& dout, const at::Tensor& q, const
     auto* const sums = cutter.cut<float>(kQueryRows * width);
     auto* const probabilities = cutter.cut<Narrow>(together * columns);
     auto* const dscores = cutter.cut<Narrow>(together * columns);
-    auto* const laid = cutter.cut<uint16_t>(kQueryRows * together);
+    auto* const packed = cutter.cut<uint16_t>(kQueryRows * together);
     auto* const query_rows = cutter.cut<uint32_t>(together / 2 * width);
     auto* const upstream_rows = cutter.cut<uint32_t>(together / 2 * width);
     pair_widths(HeadMatrix(k, head), sizes, keys);
@@ -291,8 +290,8 @@ void attend_in_tiles_backward(const at::Tensor& dout, const at::Tensor& q, const
         const int64_t blind = sizes.causal ? std::max<int64_t>(0, key - begin) : 0, seeing = num_rows - blind, even = seeing + seeing % 2;
         const bool adds = sizes.causal ? key < begin : begin > 0;
         const auto sum = [&](const Narrow* of_scores, const uint32_t* rows, float* to) {
-          run_best<LayRows>(reinterpret_cast<const uint16_t*>(of_scores + blind * columns + key), columns, seeing, kQueryRows, even, laid);
-          multiply_rows(kQueryRows, width, even, laid, even, rows + blind / 2 * width, width, to + key * width, adds);
+          run_best<PackTransposedRows>(reinterpret_cast<const uint16_t*>(of_scores + blind * columns + key), columns, seeing, kQueryRows, even, packed);
+          multiply_rows(kQueryRows, width, even, packed, even, rows + blind / 2 * width, width, to + key * width, adds);
         };
         sum(dscores, query_rows, dk);
         sum(probabilities, upstream_rows, dv);

@@ -29,7 +29,7 @@ TROUPE_AVX512 inline __m512i load_rows(const uint16_t* from, int64_t second, int
 }
 
 // to[column * to_stride + row] = from[row * stride + column], of 16 rows and columns.
-TROUPE_AVX512 inline void turn_square(const uint16_t* from, int64_t stride, uint16_t* to, int64_t to_stride) {
+TROUPE_AVX512 inline void transpose_square(const uint16_t* from, int64_t stride, uint16_t* to, int64_t to_stride) {
   __m512i rows[8], pairs[8], fours[8];
   for (int64_t i = 0; i < 8; i++) rows[i] = load_rows(from + i * stride, 8 * stride, 8, 8 * stride + 8);
   for (int64_t i = 0; i < 4; i++) {
@@ -49,7 +49,7 @@ TROUPE_AVX512 inline void turn_square(const uint16_t* from, int64_t stride, uint
 }
 
 // to[pair * to_stride + row] = from[row * stride + 2 * pair] and its neighbour, of 16 rows and four pairs.
-TROUPE_AVX512 inline void turn_pairs(const uint16_t* from, int64_t stride, uint32_t* to, int64_t to_stride) {
+TROUPE_AVX512 inline void transpose_pairs(const uint16_t* from, int64_t stride, uint32_t* to, int64_t to_stride) {
   __m512i rows[4];
   for (int64_t i = 0; i < 4; i++) rows[i] = load_rows(from + i * stride, 4 * stride, 8 * stride, 12 * stride);
   const __m512i low = _mm512_unpacklo_epi32(rows[0], rows[1]), next_low = _mm512_unpacklo_epi32(rows[2], rows[3]);
@@ -60,11 +60,11 @@ TROUPE_AVX512 inline void turn_pairs(const uint16_t* from, int64_t stride, uint3
   _mm512_storeu_si512(to + 3 * to_stride, _mm512_unpackhi_epi64(high, next_high));
 }
 #else
-inline void turn_square(const uint16_t* from, int64_t stride, uint16_t* to, int64_t to_stride) {
+inline void transpose_square(const uint16_t* from, int64_t stride, uint16_t* to, int64_t to_stride) {
   for (int64_t i = 0; i < 256; i++) to[i % 16 * to_stride + i / 16] = from[i / 16 * stride + i % 16];
 }
 
-inline void turn_pairs(const uint16_t* from, int64_t stride, uint32_t* to, int64_t to_stride) {
+inline void transpose_pairs(const uint16_t* from, int64_t stride, uint32_t* to, int64_t to_stride) {
   for (int64_t i = 0; i < 64; i++) std::memcpy(to + i % 4 * to_stride + i / 4, from + i / 4 * stride + i % 4 * 2, sizeof(uint32_t));
 }
 #endif
@@ -113,20 +113,20 @@ struct PairColumns {
         const uint16_t* const corner = from + first * stride + k;
         uint32_t* const place = to + k / 2 * width + first;
         if (count == 2 * kWords && first + kWords <= columns) {
-          for (int64_t pair = 0; pair < kWords; pair += 4) turn_pairs(corner + 2 * pair, stride, place + pair * width, width);
+          for (int64_t pair = 0; pair < kWords; pair += 4) transpose_pairs(corner + 2 * pair, stride, place + pair * width, width);
           continue;
         }
         const Edge edge(corner, stride, std::clamp<int64_t>(columns - first, 0, kWords), count);
-        uint32_t turned[kWords * kWords];
-        for (int64_t pair = 0; pair < kWords; pair += 4) turn_pairs(edge.numbers + 2 * pair, 2 * kWords, turned + pair * kWords, kWords);
-        for (int64_t pair = 0; pair < (count + 1) / 2; pair++) std::copy_n(turned + pair * kWords, kWords, place + pair * width);
+        uint32_t transposed[kWords * kWords];
+        for (int64_t pair = 0; pair < kWords; pair += 4) transpose_pairs(edge.numbers + 2 * pair, 2 * kWords, transposed + pair * kWords, kWords);
+        for (int64_t pair = 0; pair < (count + 1) / 2; pair++) std::copy_n(transposed + pair * kWords, kWords, place + pair * width);
       }
     }
   }
 };
 
 // Rows of a that lies transposed, with an even number of columns: to[row * to_stride + k] = from[k * stride + row], zeros beyond the edges.
-struct LayRows {
+struct PackTransposedRows {
   static TROUPE_INLINE void run(const uint16_t* from, int64_t stride, int64_t inner, int64_t rows, int64_t to_stride, uint16_t* to) {
     for (int64_t row = 0; row < rows; row += kWords) {
       const int64_t here = std::min(kWords, rows - row);
@@ -135,13 +135,13 @@ struct LayRows {
         const uint16_t* const corner = from + k * stride + row;
         uint16_t* const place = to + row * to_stride + k;
         if (here == kWords && count == kWords) {
-          turn_square(corner, stride, place, to_stride);
+          transpose_square(corner, stride, place, to_stride);
           continue;
         }
         const Edge edge(corner, stride, count, here);
-        uint16_t turned[kWords * kWords];
-        turn_square(edge.numbers, 2 * kWords, turned, kWords);
-        for (int64_t i = 0; i < here; i++) std::copy_n(turned + i * kWords, count + count % 2, place + i * to_stride);
+        uint16_t transposed[kWords * kWords];
+        transpose_square(edge.numbers, 2 * kWords, transposed, kWords);
+        for (int64_t i = 0; i < here; i++) std::copy_n(transposed + i * kWords, count + count % 2, place + i * to_stride);
       }
     }
   }

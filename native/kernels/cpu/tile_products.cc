@@ -1,6 +1,6 @@
 // A tile is a product of libtorch's `brgemm`, which reads rows of `a` as they lie and columns of `b` in pairs of numbers along the
-// inner dim. 64 columns of `b` are laid out so at a time, in scratch that stays in the second-level cache while all rows of `a` pass by.
-// Where `a` lies transposed, as in a weight's gradient, it is laid out a tile at a time too, and all of `b` before.
+// inner dim. 64 columns of `b` are packed so at a time, in scratch that stays in the second-level cache while all rows of `a` pass by.
+// Where `a` lies transposed, as in a weight's gradient, it is packed a tile at a time too, and all of `b` before.
 
 #include "core/programs/tile_products.h"
 
@@ -29,7 +29,7 @@ constexpr int64_t kTileColumns = 64;
 constexpr int64_t kTileRows = 64;
 constexpr int64_t kMaxInner = 4096;     // of one sum within a tile: more are added piece by piece
 constexpr int64_t kMaxTogether = 16;    // times 64 columns, whose sums wait in between
-constexpr int64_t kChunkRows = 1024;    // for which 64 columns are laid out once
+constexpr int64_t kChunkRows = 1024;    // for which 64 columns are packed once
 constexpr int64_t kLeastMultiplied = int64_t{1} << 20;
 
 thread_local bool wants_tiles = false;
@@ -48,12 +48,12 @@ struct AddLast {
 };
 
 // A matrix with one dim without gaps.
-struct Laid {
+struct DenseMatrix {
   const Narrow* data;
   int64_t stride;    // of the other dim
   bool transposed;   // the first dim is the one without gaps
 
-  explicit Laid(const at::Tensor& matrix)
+  explicit DenseMatrix(const at::Tensor& matrix)
       : data(matrix.const_data_ptr<Narrow>()),
         stride(matrix.stride(1) == 1 ? matrix.stride(0) : matrix.stride(1)),
         transposed(matrix.stride(1) != 1) {}
@@ -77,8 +77,8 @@ class TileProduct {
 
   void run() {
     if (!a_.transposed) run_in_place();
-    else if (rows_ <= columns_) run_on_laid_rows();
-    else run_on_laid_columns();
+    else if (rows_ <= columns_) run_on_packed_rows();
+    else run_on_packed_columns();
     ends_.add_columns();
   }
 
@@ -94,17 +94,17 @@ class TileProduct {
     else run_best<PairRows>(from, b_.stride, count, columns_at(panel), kTileColumns, to);
   }
 
-  // Asks for a share of what `pair` will read next: its lines lie apart, so the processor does not foresee them.
-  void foresee(int64_t k, int64_t count, int64_t panel, int64_t share, int64_t num_shares) const {
+  // Prefetches a share of what `pair` will read next: its lines lie apart, where the processor's own prefetcher finds none.
+  void prefetch(int64_t k, int64_t count, int64_t panel, int64_t share, int64_t num_shares) const {
     const int64_t outer = b_.transposed ? columns_at(panel) : count, inner = b_.transposed ? count : columns_at(panel);
     const Narrow* const from = b_.at(k, panel * kTileColumns);
     for (int64_t i = share * outer / num_shares; i < (share + 1) * outer / num_shares; i++) {
-      foresee_row(from + i * b_.stride, inner);
+      prefetch_row(from + i * b_.stride, inner);
     }
   }
 
   // The same of rows of a that lies transposed, a share for each panel.
-  void foresee_rows(int64_t row, int64_t panel) const {
+  void prefetch_rows(int64_t row, int64_t panel) const {
     for (int64_t k = panel * inner_ / num_panels(); k < (panel + 1) * inner_ / num_panels(); k++) {
       __builtin_prefetch(a_.at(row, k), 0, 2);
       __builtin_prefetch(a_.at(std::min(rows_, row + kTileRows) - 1, k), 0, 2);
@@ -112,18 +112,18 @@ class TileProduct {
   }
 
   // Where a tile's results go, and what they are made with.
-  void foresee_ends(int64_t row, int64_t panel) const {
+  void prefetch_ends(int64_t row, int64_t panel) const {
     const BlockEnds ends = ends_.of({}, row, panel * kTileColumns);
     for (int64_t i = 0; i < ends.rows; i++) {
-      if (ends.added) foresee_row(ends.added + i * columns_, columns_at(panel));
+      if (ends.added) prefetch_row(ends.added + i * columns_, columns_at(panel));
       for (const Narrow* const other : std::initializer_list<const Narrow*>{ends.out, ends.product, ends.activated, ends.residual}) {
-        if (other) foresee_row(other + i * columns_, columns_at(panel));
+        if (other) prefetch_row(other + i * columns_, columns_at(panel));
       }
     }
   }
 
   template <class T>
-  static void foresee_row(const T* from, int64_t numel) {
+  static void prefetch_row(const T* from, int64_t numel) {
     constexpr int64_t kLine = 64 / sizeof(T);
     for (int64_t i = 0; i < numel; i += kLine) __builtin_prefetch(from + i, 0, 2);
   }
@@ -173,14 +173,14 @@ class TileProduct {
     const int64_t even = inner_ - inner_ % 2, panel = work / num_chunks;
     const int64_t begin = work % num_chunks * kChunkRows, end_row = std::min(rows_, begin + kChunkRows);
     const int64_t num_tiles = (end_row - begin + kTileRows - 1) / kTileRows;
-    const bool is_last = k + count == even, foresees = next.panel < num_panels() && next.k < even && (next.panel != panel || next.k != k);
+    const bool is_last = k + count == even, prefetches = next.panel < num_panels() && next.k < even && (next.panel != panel || next.k != k);
     pair(k, count, panel, pairs);
     for (int64_t row = begin; row < end_row; row += kTileRows) {
       float* const tile = tiles + (even > count ? row - begin : 0) * kTileColumns;
       const int64_t rows = std::min(kTileRows, rows_ - row);
-      if (is_last) foresee_ends(row, panel);
+      if (is_last) prefetch_ends(row, panel);
       multiply(rows, count, a_.at(row, k), a_.stride, pairs, tile, k > 0);
-      if (foresees) foresee(next.k, std::min(count, even - next.k), next.panel, (row - begin) / kTileRows, num_tiles);
+      if (prefetches) prefetch(next.k, std::min(count, even - next.k), next.panel, (row - begin) / kTileRows, num_tiles);
       if (!is_last) continue;
       if (even < inner_) {
         run_best<AddLast>(tile, a_.at(row, even), a_.stride, b_.at(even, panel * kTileColumns), b_.transposed ? b_.stride : 1, rows,
@@ -190,25 +190,25 @@ class TileProduct {
     }
   }
 
-  // All of a is laid out first.
-  void run_on_laid_rows() {
+  // All of a is packed first.
+  void run_on_packed_rows() {
     const int64_t even = inner_ + inner_ % 2;
-    const at::Tensor laid = at::empty({rows_, even}, at::TensorOptions(at::kBFloat16));
-    auto* const to = reinterpret_cast<uint16_t*>(laid.mutable_data_ptr<Narrow>());
+    const at::Tensor packed = at::empty({rows_, even}, at::TensorOptions(at::kBFloat16));
+    auto* const to = reinterpret_cast<uint16_t*>(packed.mutable_data_ptr<Narrow>());
     at::parallel_for(0, num_row_tiles(), 1, [&](int64_t first, int64_t last) {
       for (int64_t row = first * kTileRows; row < std::min(rows_, last * kTileRows); row += kTileRows) {
-        run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, std::min(kTileRows, rows_ - row), even, to + row * even);
+        run_best<PackTransposedRows>(bits(a_.at(row, 0)), a_.stride, inner_, std::min(kTileRows, rows_ - row), even, to + row * even);
       }
     });
-    a_ = Laid(laid);
+    a_ = DenseMatrix(packed);
     run_in_place();
   }
 
-  // All of b is laid out first, then 64 rows of a at a time.
-  void run_on_laid_columns() const {
+  // All of b is packed first, then 64 rows of a at a time.
+  void run_on_packed_columns() const {
     const int64_t even = inner_ + inner_ % 2, panel_words = even / 2 * kTileColumns;
-    const at::Tensor laid = at::empty({num_panels() * panel_words}, at::TensorOptions(at::kInt));
-    auto* const pairs = reinterpret_cast<uint32_t*>(laid.mutable_data_ptr<int32_t>());
+    const at::Tensor packed = at::empty({num_panels() * panel_words}, at::TensorOptions(at::kInt));
+    auto* const pairs = reinterpret_cast<uint32_t*>(packed.mutable_data_ptr<int32_t>());
     at::parallel_for(0, num_panels(), 1, [&](int64_t first, int64_t last) {
       for (int64_t panel = first; panel < last; panel++) pair(0, inner_, panel, pairs + panel * panel_words);
     });
@@ -217,10 +217,10 @@ class TileProduct {
       float* const tile = scratch<float>(static_cast<size_t>(kTileRows * kTileColumns));
       for (int64_t row = first * kTileRows; row < std::min(rows_, last * kTileRows); row += kTileRows) {
         const int64_t rows = std::min(kTileRows, rows_ - row);
-        run_best<LayRows>(bits(a_.at(row, 0)), a_.stride, inner_, rows, even, own);
+        run_best<PackTransposedRows>(bits(a_.at(row, 0)), a_.stride, inner_, rows, even, own);
         for (int64_t panel = 0; panel < num_panels(); panel++) {
-          if (row + kTileRows < rows_) foresee_rows(row + kTileRows, panel);
-          foresee_ends(row, panel);
+          if (row + kTileRows < rows_) prefetch_rows(row + kTileRows, panel);
+          prefetch_ends(row, panel);
           for (int64_t k = 0; k < even; k += kMaxInner) {
             multiply(rows, std::min(kMaxInner, even - k), reinterpret_cast<const Narrow*>(own) + k, even,
                      pairs + panel * panel_words + k / 2 * kTileColumns, tile, k > 0);
@@ -232,14 +232,14 @@ class TileProduct {
     });
   }
 
-  Laid a_;
-  const Laid b_;
+  DenseMatrix a_;
+  const DenseMatrix b_;
   const int64_t rows_, inner_, columns_;
   const ProductEnds ends_;
   void (*const end_row_)(const void* block, int64_t row);
 };
 
-bool is_laid(const at::Tensor& matrix) {
+bool has_dense_dim(const at::Tensor& matrix) {
   return matrix.dim() == 2 && matrix.is_cpu() && matrix.scalar_type() == at::kBFloat16 && (matrix.stride(0) == 1 || matrix.stride(1) == 1);
 }
 
@@ -264,7 +264,7 @@ bool wants_tile_products() { return wants_tiles; }
 bool set_tile_products(bool wanted) { return std::exchange(wants_tiles, wanted && has_tile_products()); }
 
 bool has_tiles_for(const at::Tensor& a, const at::Tensor& b) {
-  return has_tile_products() && is_laid(a) && is_laid(b) && a.size(1) == b.size(0) && gains_by_tiles(a.size(0), a.size(1), b.size(1));
+  return has_tile_products() && has_dense_dim(a) && has_dense_dim(b) && a.size(1) == b.size(0) && gains_by_tiles(a.size(0), a.size(1), b.size(1));
 }
 
 bool multiplies_tiles(const at::Tensor& a, const at::Tensor& b) { return wants_tiles && has_tiles_for(a, b); }
