@@ -148,9 +148,13 @@ describe.skipIf(!hasKernels)("programs with the kernels for CUDA", () => {
 const ofRows: Body = (x, weight) => {
   const rstd = (x as Tensor).square().mean(-1, true).add(1e-6).rsqrt();
   const normed = (x as Tensor).mul(rstd).mul(weight as Tensor);
-  const gate = ops.silu(normed).mul(ops.gelu(normed, "tanh")).add(ops.gelu(normed, "none"));
+  const gate = ops
+    .silu(normed)
+    .mul(ops.gelu(normed, "tanh"))
+    .add(ops.gelu(normed, "none"))
+    .add(normed.tanh());
   const powers = gate.sub(gate.amax([-1], true)).exp();
-  return [powers.div(powers.sum([-1], true)).mul((x as Tensor).sigmoid())];
+  return [powers.div(powers.sum([-1], true)).mul((x as Tensor).sigmoid().log())];
 };
 
 /** Results and gradients of {@link ofRows} by a fast program, and the program's operators. */
