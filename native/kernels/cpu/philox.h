@@ -20,33 +20,32 @@ struct PhiloxRow {
 constexpr int kPhiloxWide = 16;                   // counters computed side by side
 constexpr int kPhiloxWords = 4 * kPhiloxWide;     // words that they give
 
-constexpr int kPhiloxRounds = 10;
-constexpr uint32_t kPhiloxMultipliers[] = {0xD2511F53u, 0xCD9E8D57u};
-constexpr uint32_t kPhiloxWeyls[] = {0x9E3779B9u, 0xBB67AE85u};
+// Ten rounds of counters c, one a lane; the lower half of each 64 bits counts. `multiply(product, a, b)` multiplies the lower halves.
+template <class Lanes, class Multiply>
+TROUPE_INLINE void philox_rounds(uint64_t seed, Lanes (&c)[4], const Multiply& multiply) {
+  auto key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
+#pragma GCC unroll 10
+  for (int round = 0; round < 10; round++) {
+    Lanes product0, product1;
+    multiply(product0, c[0], uint64_t{0xD2511F53u});
+    multiply(product1, c[2], uint64_t{0xCD9E8D57u});
+    c[0] = (product1 >> 32) ^ c[1] ^ key0;
+    c[1] = product1;
+    c[2] = (product0 >> 32) ^ c[3] ^ key1;
+    c[3] = product0;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+}
 
 // The words 4 * first_counter to 4 * first_counter + 63.
 TROUPE_INLINE void philox_block(PhiloxRow row, uint64_t first_counter, uint32_t (&words)[kPhiloxWords]) {
+  constexpr uint64_t kLower = 0xFFFFFFFFu;
   for (int k = 0; k < kPhiloxWide; k++) {
     const uint64_t counter = first_counter + static_cast<uint64_t>(k);
-    // Lanes of 64 bits of which the lower half counts, since each product needs both.
-    constexpr uint64_t kLower = 0xFFFFFFFFu;
-    uint64_t c0 = counter, c1 = counter >> 32, c2 = row.stream, c3 = row.stream >> 32;
-    auto key0 = static_cast<uint32_t>(row.seed), key1 = static_cast<uint32_t>(row.seed >> 32);
-#pragma GCC unroll 10
-    for (int round = 0; round < kPhiloxRounds; round++) {
-      const uint64_t product0 = kPhiloxMultipliers[0] * (c0 & kLower);
-      const uint64_t product1 = kPhiloxMultipliers[1] * (c2 & kLower);
-      c0 = (product1 >> 32) ^ c1 ^ key0;
-      c1 = product1;
-      c2 = (product0 >> 32) ^ c3 ^ key1;
-      c3 = product0;
-      key0 += kPhiloxWeyls[0];
-      key1 += kPhiloxWeyls[1];
-    }
-    words[4 * k] = static_cast<uint32_t>(c0);
-    words[4 * k + 1] = static_cast<uint32_t>(c1);
-    words[4 * k + 2] = static_cast<uint32_t>(c2);
-    words[4 * k + 3] = static_cast<uint32_t>(c3);
+    uint64_t c[4] = {counter, counter >> 32, row.stream, row.stream >> 32};
+    philox_rounds(row.seed, c, [](uint64_t& product, uint64_t a, uint64_t b) TROUPE_INLINE_LAMBDA { product = (a & kLower) * b; });
+    for (int i = 0; i < 4; i++) words[4 * k + i] = static_cast<uint32_t>(c[i]);
   }
 }
 
@@ -55,54 +54,33 @@ TROUPE_INLINE void philox_block(PhiloxRow row, uint64_t first_counter, uint32_t 
 using Lanes4 = uint64_t __attribute__((vector_size(32)));
 using Lanes8 = uint64_t __attribute__((vector_size(64)));
 
-// The same in lanes of a register, by the instruction that multiplies their lower halves. GCC makes products of complete lanes of the loops
+// The same in lanes of a register, by the instruction that multiplies their lower halves. GCC makes products of complete lanes of the loop
 // above: three operations each.
 template <class Lanes>
 struct PhiloxLanes {
   static constexpr int kLanes = sizeof(Lanes) / sizeof(uint64_t);
 
   static TROUPE_INLINE void run(PhiloxRow row, uint64_t first_counter, uint32_t* words) {
-    constexpr int kTogether = 2;  // registers, whose chains of ten rounds go side by side
     const Lanes none = {};
-    const Lanes stream = none + row.stream;
     Lanes places;
     for (int lane = 0; lane < kLanes; lane++) places[lane] = static_cast<uint64_t>(lane);
-    for (int first = 0; first < kPhiloxWide; first += kTogether * kLanes) {
-      Lanes c0[kTogether], c1[kTogether], c2[kTogether], c3[kTogether];
-      for (int i = 0; i < kTogether; i++) {
-        c0[i] = places + (first_counter + static_cast<uint64_t>(first + i * kLanes));
-        c1[i] = c0[i] >> 32;
-        c2[i] = stream;
-        c3[i] = stream >> 32;
-      }
-      auto key0 = static_cast<uint32_t>(row.seed), key1 = static_cast<uint32_t>(row.seed >> 32);
-#pragma GCC unroll 10
-      for (int round = 0; round < kPhiloxRounds; round++) {
-        for (int i = 0; i < kTogether; i++) {
-          Lanes product0, product1;
-          multiply_lower(product0, c0[i], none + kPhiloxMultipliers[0]);
-          multiply_lower(product1, c2[i], none + kPhiloxMultipliers[1]);
-          c0[i] = (product1 >> 32) ^ c1[i] ^ (none + key0);
-          c1[i] = product1;
-          c2[i] = (product0 >> 32) ^ c3[i] ^ (none + key1);
-          c3[i] = product0;
-        }
-        key0 += kPhiloxWeyls[0];
-        key1 += kPhiloxWeyls[1];
-      }
-      for (int i = 0; i < kTogether; i++) store(c0[i], c1[i], c2[i], c3[i], words + 4 * (first + i * kLanes));
+#pragma GCC unroll 4
+    for (int first = 0; first < kPhiloxWide; first += kLanes) {
+      const Lanes counters = places + (first_counter + static_cast<uint64_t>(first)), stream = none + row.stream;
+      Lanes c[4] = {counters, counters >> 32, stream, stream >> 32};
+      philox_rounds(row.seed, c, [](Lanes& product, const Lanes& a, uint64_t b) TROUPE_INLINE_LAMBDA {
+        const Lanes all = Lanes{} + b;
+        __asm__("vpmuludq %2, %1, %0" : "=v"(product) : "v"(a), "v"(all));
+      });
+      store(c, words + 4 * first);
     }
   }
 
  private:
-  static TROUPE_INLINE void multiply_lower(Lanes& product, const Lanes& a, const Lanes& b) {
-    __asm__("vpmuludq %2, %1, %0" : "=v"(product) : "v"(a), "v"(b));
-  }
-
   // Four words of each lane, which are two numbers of 64 bits.
-  static TROUPE_INLINE void store(const Lanes& c0, const Lanes& c1, const Lanes& c2, const Lanes& c3, uint32_t* words) {
+  static TROUPE_INLINE void store(const Lanes (&c)[4], uint32_t* words) {
     constexpr uint64_t kLower = 0xFFFFFFFFu;
-    const Lanes low = (c0 & kLower) | c1 << 32, high = (c2 & kLower) | c3 << 32;
+    const Lanes low = (c[0] & kLower) | c[1] << 32, high = (c[2] & kLower) | c[3] << 32;
     Lanes front, back;
     for (int lane = 0; lane < kLanes; lane++) {
       front[lane] = static_cast<uint64_t>(lane / 2 + lane % 2 * kLanes);
