@@ -229,7 +229,7 @@ class AmxProduct {
   const int64_t steps_, num_rounds_, steps_of_round_;
   const bool stays_;               // all that passes, in the second-level cache
   const int64_t group_;            // panels
-  const Lined<uint16_t> packed_;     // all that passes
+  const Lined<uint16_t> packed_;   // all that passes
 };
 
 }  // namespace

@@ -61,12 +61,11 @@ struct PhiloxLanes {
   static constexpr int kLanes = sizeof(Lanes) / sizeof(uint64_t);
 
   static TROUPE_INLINE void run(PhiloxRow row, uint64_t first_counter, uint32_t* words) {
-    const Lanes none = {};
     Lanes places;
     for (int lane = 0; lane < kLanes; lane++) places[lane] = static_cast<uint64_t>(lane);
 #pragma GCC unroll 4
     for (int first = 0; first < kPhiloxWide; first += kLanes) {
-      const Lanes counters = places + (first_counter + static_cast<uint64_t>(first)), stream = none + row.stream;
+      const Lanes counters = places + (first_counter + static_cast<uint64_t>(first)), stream = Lanes{} + row.stream;
       Lanes c[4] = {counters, counters >> 32, stream, stream >> 32};
       philox_rounds(row.seed, c, [](Lanes& product, const Lanes& a, uint64_t b) TROUPE_INLINE_LAMBDA {
         const Lanes all = Lanes{} + b;
