@@ -1,6 +1,7 @@
 // Parts of GPT-2 with the bits of single operators and with those of fast programs, by turns.
 import {
   full,
+  grad,
   ops,
   playBackward,
   playForward,
@@ -56,18 +57,36 @@ function timeLaterGradient(): void {
   });
 }
 
+type Heads = [query: Tensor, key: Tensor, value: Tensor];
+
+/** As models have it: causal alone, with dropout, with a mask of padding, and with heads in groups that share keys and values. */
 function timeAttention(): void {
   const { samples, heads, length, features } = attention;
-  const shape = [samples, heads, length, features];
-  const inputs = [0, 1, 2].map((stream) => drawn(shape, stream).requiresGrad_());
-  const upstream = drawn(shape, inputs.length);
-  const attend = ([query, key, value]: readonly Tensor[]) =>
-    ops.troupe.attention(query as Tensor, key as Tensor, value as Tensor, true, features ** -0.5);
-  compareBothWays(
-    `causal attention, ${samples} × ${heads} heads of ${length} × ${features}`,
-    attend,
-    inputs,
-    upstream,
+  const scale = features ** -0.5;
+  const of = (count: number): Heads =>
+    [heads, count, count].map((each, stream) =>
+      drawn([samples, each, length, features], stream).requiresGrad_(),
+    ) as Heads;
+  const upstream = drawn([samples, heads, length, features], 3);
+  const compareHeads = (name: string, inputs: Heads, attend: (...inputs: Heads) => Tensor): void =>
+    compare(`${name}, ${samples} × ${heads} heads of ${length} × ${features}, both ways`, () => {
+      grad([attend(...inputs)], inputs, [upstream]);
+    });
+
+  compareHeads("causal attention", of(heads), (q, k, v) => ops.troupe.attention(q, k, v, true, scale));
+  const weights = samples * heads * length ** 2;
+  compareHeads("the same with dropout", of(heads), (q, k, v) =>
+    ops.troupe.droppedAttention(
+      ...([q, k, v, undefined, undefined, true, 0, scale] as const),
+      ...([0.1, 1, 9, 0, weights, weights] as const),
+    ),
+  );
+  const isWord = drawn([samples, 1, 1, length], 4).gt(-0.05);
+  compareHeads("attention with a mask", of(heads), (q, k, v) =>
+    ops.troupe.maskedAttention(q, k, v, isWord, undefined, false, 0, scale),
+  );
+  compareHeads("causal attention in groups of 4", of(heads / 4), (q, k, v) =>
+    ops.troupe.maskedAttention(q, k, v, undefined, undefined, true, 0, scale),
   );
 }
 

@@ -2,16 +2,18 @@ import { describe, expect, it } from "vitest";
 import { explicitAttention } from "../../src/compute/nn/attention/attention.ts";
 import type { Dropout } from "../../src/compute/nn/index.ts";
 import {
+  hasTileProducts,
   memory,
   ones,
   ops,
   resetPeakMemory,
   scope,
   setNumThreads,
+  setTileProducts,
   type Tensor,
   zeros,
 } from "../../src/compute/tensor/index.ts";
-import { refusal } from "../tensor/numbers.ts";
+import { numbers, refusal } from "../tensor/numbers.ts";
 import {
   exact,
   expectNear,
@@ -205,6 +207,59 @@ function attendDropped(
     stride ?? whole,
   );
 }
+
+// Over several sums' rows and ragged ones; in groups; with windows, of which the first keys are left out; with fewer or more keys, that begin
+// within a tile; with rows that see nothing alone, first or last.
+const tiled: readonly Given[] = [
+  { sizes: [2, 6, 2, 300, 300, 32], causal: true },
+  { sizes: [1, 6, 2, 701, 701, 32], causal: true, window: 100 },
+  { sizes: [1, 2, 2, 130, 260, 64], window: 70 },
+  { sizes: [2, 4, 4, 70, 140, 32], causal: true },
+  { sizes: [1, 2, 1, 200, 90, 64], causal: true },
+  { sizes: [1, 2, 1, 300, 301, 32], causal: true, window: 40 },
+  { sizes: [3, 4, 2, 130, 130, 96], mask: [3, 1, 1, 130], causal: true },
+  { sizes: [2, 4, 4, 260, 260, 32], mask: [2, 4, 260, 260] },
+  { sizes: [2, 2, 2, 17, 67, 128], mask: [1, 1, 1, 67], bias: [2, 1, 17, 67] },
+];
+
+describe("attention over tiles", () => {
+  const half: Draw = { p: 0.3 };
+  it.each(
+    tiled.flatMap((given) =>
+      [undefined, half].map((draw) => [JSON.stringify({ ...given, ...draw }), given, draw] as const),
+    ),
+  )("agrees with its definition in float64, with the same bits on two threads: %s", (_, given, draw) => {
+    const { bias, mask, causal = false, window } = given;
+    const own = inputs({ sizes: given.sizes }, "bfloat16");
+    const added = bias && normal(bias, 4, { dtype: "bfloat16" });
+    const all = [...own, ...(added ? [added] : [])];
+    const dout = normal(own[0]?.shape ?? [], 8, { dtype: "bfloat16" });
+    const run = (numThreads: number) => {
+      setNumThreads(numThreads);
+      const out = draw ? attendDropped(all, given, draw) : attend(all, given);
+      return [out, ...gradientsOf([out], own, [dout])];
+    };
+    const before = setTileProducts(true);
+    const results = run(1);
+    const others = run(2);
+    setTileProducts(before);
+    const untiled = run(1);
+
+    const wide = own.map(exact) as [Tensor, Tensor, Tensor];
+    const factors = draw && factorsOf(given, draw.p).to("float64");
+    const expected = explicitAttention(...wide, {
+      ...{ mask: maskOf(mask), bias: added?.to("float64"), causal, window, scale: 0.3 },
+      ...(factors && { dropout: { forward: (weights: Tensor) => weights.mul(factors) } as Dropout }),
+    });
+    const wanted = [expected, ...gradientsOf([expected], wide, [dout.to("float64")])];
+    results.forEach((result, i) => {
+      expectSame(others[i] as Tensor, result);
+      // Probabilities and their gradients are rounded before the products that sum them.
+      expectNear(result, wanted[i] as Tensor, (i === 0 ? 2 : 6) * roundingError.bfloat16);
+    });
+    if (hasTileProducts()) expect(numbers(results[1] as Tensor)).not.toEqual(numbers(untiled[1] as Tensor));
+  });
+});
 
 /** The factors of the weights: the dropout operator's own result for ones. */
 function factorsOf({ sizes: [batch, heads, , rows, keys] }: Given, p: number): Tensor {

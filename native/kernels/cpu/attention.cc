@@ -28,6 +28,8 @@ constexpr int64_t kMaxScores = int64_t{1} << 20;  // float32 scores at a time: 4
 struct Options {
   bool causal;
   float scale;
+
+  Sight sight() const { return {{}, {}, causal, 0, scale}; }
 };
 
 void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal) {
@@ -84,23 +86,12 @@ at::Tensor scores_of(const at::Tensor& queries, const at::Tensor& keys) {
   return at::bmm(queries.to(at::kFloat), keys.to(at::kFloat).transpose(1, 2)).contiguous();
 }
 
-struct Attended {
-  at::Tensor out_BHTD;
-  at::Tensor logsumexp_BHT1;  // float32
-};
-
 Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Options options, bool in_tiles) {
-  if (is_invariant()) {
-    const InvariantlyAttended attended = attend_invariantly(q, k, v, {}, {}, options.causal, 0, options.scale);
-    return {attended.out_BHTD, attended.logsumexp_BHT1};
-  }
+  if (is_invariant()) return attend_invariantly(q, k, v, {}, {}, options.causal, 0, options.scale);
+  if (in_tiles) return attend_in_tiles(q, k, v, options.sight());
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
   const Attended result{projected_heads(q.sizes(), q.options()),
                         at::empty({q.size(0), q.size(1), q.size(2), 1}, float_options)};
-  if (in_tiles) {
-    attend_in_tiles(q, k, v, {options.causal, options.scale}, result.out_BHTD, result.logsumexp_BHT1);
-    return result;
-  }
   each_piece(q, k, options.causal, [&](const Piece& piece) {
     const at::Tensor scores = scores_of(pack_heads(piece.queries(q), at::kFloat), pack_heads(piece.keys(k), at::kFloat));
     const at::Tensor probabilities = at::empty(scores.sizes(), q.options());
@@ -112,20 +103,10 @@ Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, O
   return result;
 }
 
-struct AttentionGradients {
-  at::Tensor q, k, v;
-};
-
 AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                          const Attended& saved, Options options, bool in_tiles) {
+                                   const Attended& saved, Options options, bool in_tiles) {
+  if (in_tiles) return attend_in_tiles_backward(dout, q, k, v, saved, options.sight());
   const at::Tensor dq = projected_heads(q.sizes(), q.options());
-  if (in_tiles) {
-    const AttentionGradients made{dq, projected_heads(k.sizes(), k.options()), projected_heads(v.sizes(), v.options())};
-    const at::Tensor dense = dout.stride(3) == 1 ? dout : dout.contiguous();
-    attend_in_tiles_backward(dense, q, k, v, saved.out_BHTD, saved.logsumexp_BHT1, {options.causal, options.scale},
-                             {made.q, made.k, made.v});
-    return made;
-  }
   KeyGradients dk(k, q.size(2) <= kBlockRows), dv(v, q.size(2) <= kBlockRows);
   each_piece(q, k, options.causal, [&](const Piece& piece) {
     const at::Tensor packed_q = pack(piece.queries(q)), packed_k = pack(piece.keys(k));

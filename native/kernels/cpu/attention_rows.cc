@@ -26,9 +26,6 @@ TROUPE_INLINE int64_t whole_lanes(int64_t visible, int64_t num_columns) {
   return std::min(num_columns, (visible + kScoreLanes - 1) / kScoreLanes * kScoreLanes);
 }
 
-// exp() of it is 0 beside any score that is seen.
-constexpr float kHidden = std::numeric_limits<float>::lowest();
-
 template <class Element>
 struct SoftmaxBackward {
   static TROUPE_INLINE void run(float* __restrict scores, Element* __restrict probabilities, Element* __restrict gradients,
@@ -42,27 +39,6 @@ struct SoftmaxBackward {
       store(gradients, i, probability * (load(gradients, i) - dot) * scale);
     }
     for (int64_t i = walked; i < num_columns; i++) store(probabilities, i, 0.0f);
-  }
-};
-
-// scores = scale * scores + bias where the row sees, hidden elsewhere.
-TROUPE_INLINE void apply_sight(float* __restrict scores, int64_t num_columns, float scale, RowSight sight) {
-  for (int64_t i = 0; i < num_columns; i++) scores[i] *= scale;
-  if (sight.bias) {
-    for (int64_t i = 0; i < num_columns; i++) scores[i] += sight.bias[i];
-  }
-  if (sight.mask) {
-    for (int64_t i = 0; i < num_columns; i++) scores[i] = sight.mask[i] ? scores[i] : kHidden;
-  }
-  for (int64_t i = 0; i < sight.first; i++) scores[i] = kHidden;
-  for (int64_t i = sight.last; i < num_columns; i++) scores[i] = kHidden;
-}
-
-// The factors of a row's elements: 0 where one is dropped.
-struct DropFactors {
-  static TROUPE_INLINE void run(float* __restrict factors, int64_t num_columns, DropoutMask mask) {
-    each_dropped(mask, 0, num_columns,
-                 [&](int64_t i, bool dropped) TROUPE_INLINE_LAMBDA { factors[i] = dropped ? 0.0f : mask.scale; });
   }
 };
 

@@ -6,9 +6,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 
-#include "kernels/cpu/dropout_mask.h"
+#include "kernels/cpu/attention_sight.h"
 
 namespace troupe {
 
@@ -19,26 +18,6 @@ struct Visibility {
 
   int64_t of_row(int64_t row, int64_t num_columns) const {
     return causal && first_row + row + 1 < num_columns ? first_row + row + 1 : num_columns;
-  }
-};
-
-// Which columns one row of a block may see, and what is added to its scaled scores. A row that sees nothing weighs all of
-// its columns alike, so its block must have all keys.
-struct RowSight {
-  const bool* mask;   // of each column; null: all
-  const float* bias;  // of each column; null: none
-  int64_t first;      // columns before it are hidden
-  int64_t last;       // and those from it on
-  bool blind;         // nothing is left
-  std::optional<DropoutMask> dropout;  // of probabilities, from the row's first column on
-
-  // Whether one of columns first to last - 1 is seen by the mask.
-  static bool sees_any(const bool* mask, int64_t first, int64_t last) {
-    if (mask == nullptr) return first < last;
-    for (int64_t i = first; i < last; i++) {
-      if (mask[i]) return true;
-    }
-    return false;
   }
 };
 

@@ -96,7 +96,7 @@ void lay_by_distance(const float* of_keys, const std::vector<int64_t>& keys, int
 
 template <class Element>
 void attend_queries(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::vector<SeenKeys>& seen,
-                    const at::Tensor& bias, bool causal, int64_t window, float scale, const InvariantlyAttended& result) {
+                    const at::Tensor& bias, bool causal, int64_t window, float scale, const Attended& result) {
   const int64_t batches = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3), groups = k.size(1), num_keys = k.size(2);
   const int64_t readers = heads / groups;
   const Paged<Element> paged = lay_in_pages<Element>(k, v, seen);
@@ -163,13 +163,13 @@ void check_invariant_attention(const at::Tensor& mask) {
               "[attention] expected an invariant forward to have one mask for all queries of a row, got ", mask.sizes());
 }
 
-InvariantlyAttended attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
+Attended attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
                                        const at::Tensor& bias, bool causal, int64_t window, float scale) {
   const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
   const at::Tensor dense_q = dense(q), dense_k = dense(k), dense_v = dense(v);
   std::vector<SeenKeys> seen;
   for (int64_t batch = 0; batch < q.size(0); batch++) seen.push_back(seen_keys(mask, batch, k.size(2)));
-  const InvariantlyAttended result{projected_heads(q.sizes(), q.options()),
+  const Attended result{projected_heads(q.sizes(), q.options()),
                                    at::empty({q.size(0), q.size(1), q.size(2), 1}, q.options().dtype(at::kFloat))};
   with_float_type(q.scalar_type(), [&](auto* type) {
     using Element = std::remove_pointer_t<decltype(type)>;

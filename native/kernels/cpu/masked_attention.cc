@@ -22,6 +22,7 @@
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/invariant_attention.h"
+#include "kernels/cpu/tile_attention.h"
 #include "kernels/register.h"
 
 namespace troupe {
@@ -30,32 +31,7 @@ namespace {
 constexpr int64_t kProductRows = 128;                    // of a block, over the query heads of a group
 constexpr int64_t kScoresAtATime = int64_t{1} << 20;     // float32: 4 MiB
 
-// Dropout of the attention weights [B,H,T,S], as if they were one tensor.
-struct WeightDropout {
-  DropoutMask mask;
-  DropoutPlaces places;
-};
-
-// The arguments beside q, k and v. Masks and biases are [B or 1, H or 1, T or 1, S], their last dim without gaps.
-struct Sight {
-  at::Tensor mask;  // bool; undefined: every key may be seen
-  at::Tensor bias;  // float32; undefined: none
-  bool causal;
-  int64_t window;  // 0: none
-  float scale;
-  std::optional<WeightDropout> dropout = {};
-};
-
-struct Sizes {
-  int64_t batches, heads, groups, rows, keys, width;
-
-  Sizes(const at::Tensor& q, const at::Tensor& k)
-      : batches(q.size(0)), heads(q.size(1)), groups(k.size(1)), rows(q.size(2)), keys(k.size(2)), width(q.size(3)) {}
-
-  int64_t readers() const { return heads / groups; }
-};
-
-bool spans(const at::Tensor& given, const Sizes& sizes) {
+bool spans(const at::Tensor& given, const AttentionSizes& sizes) {
   const int64_t wanted[] = {sizes.batches, sizes.heads, sizes.rows};
   if (given.dim() != 4 || given.size(3) != sizes.keys) return false;
   for (int dim = 0; dim < 3; dim++) {
@@ -74,7 +50,7 @@ void check_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   with_float_type(q.scalar_type(), [](auto*) {}),
               "[masked_attention] expected q, k and v all to be float32, bfloat16 or float16, got ", q.scalar_type(), ", ",
               k.scalar_type(), " and ", v.scalar_type());
-  const Sizes sizes(q, k);
+  const AttentionSizes sizes(q, k);
   TORCH_CHECK(!mask || (mask->scalar_type() == at::kBool && spans(*mask, sizes)),
               "[masked_attention] expected mask to be bool [batch or 1, heads or 1, time or 1, keys], got ",
               mask ? mask->sizes() : at::IntArrayRef());
@@ -84,57 +60,30 @@ void check_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   TORCH_CHECK(window >= 0, "[masked_attention] expected window not to be negative, got ", window);
 }
 
-// A row of a mask or bias: the first element of (batch, head, row), dims of size 1 standing for all.
-template <class Element>
-Element* row_of(const at::Tensor& given, int64_t batch, int64_t head, int64_t row) {
-  if (!given.defined()) return nullptr;
-  const auto place = [&](int dim, int64_t index) { return given.size(dim) == 1 ? 0 : index * given.stride(dim); };
-  return given.data_ptr<Element>() + place(0, batch) + place(1, head) + place(2, row);
-}
-
 // Some batches and groups of heads, some query rows, and the keys that one of these sees.
 struct Block {
-  const Sizes& sizes;
-  const Sight& sight;
+  RowSights sights;
   int64_t first_batch, num_batches;
   int64_t first_group, num_groups;
   int64_t first_row, num_rows;
   int64_t first_key = 0, num_keys = 0;
 
-  // Keys that the row may see by its place, before any mask.
-  int64_t begin(int64_t row) const {
-    if (sight.window == 0) return 0;
-    return std::clamp<int64_t>(row + sizes.keys - sizes.rows - sight.window + 1, 0, sizes.keys);
-  }
-  int64_t end(int64_t row) const {
-    if (!sight.causal) return sizes.keys;
-    return std::clamp<int64_t>(row + sizes.keys - sizes.rows + 1, 0, sizes.keys);
-  }
-  bool blind(int64_t batch, int64_t head, int64_t row) const {
-    return !RowSight::sees_any(row_of<bool>(sight.mask, batch, head, row), begin(row), end(row));
-  }
-
-  int64_t num_heads() const { return num_groups * sizes.readers(); }
-  int64_t first_head() const { return first_group * sizes.readers(); }
+  int64_t num_heads() const { return num_groups * sights.sizes.readers(); }
+  int64_t first_head() const { return first_group * sights.sizes.readers(); }
 
   void choose_keys() {
-    first_key = begin(first_row);
-    num_keys = std::max<int64_t>(0, end(first_row + num_rows - 1) - first_key);
+    first_key = sights.begin(first_row);
+    num_keys = std::max<int64_t>(0, sights.end(first_row + num_rows - 1) - first_key);
     if (!any_blind()) return;
     first_key = 0;
-    num_keys = sizes.keys;
+    num_keys = sights.sizes.keys;
   }
 
   // Row `index` of the block's scores, counted over batches, heads and rows.
   RowSight of(int64_t index) const {
-    const int64_t row = first_row + index % num_rows;
     const int64_t head = first_head() + index / num_rows % num_heads();
     const int64_t batch = first_batch + index / num_rows / num_heads();
-    const bool* mask = row_of<bool>(sight.mask, batch, head, row);
-    const float* bias = row_of<float>(sight.bias, batch, head, row);
-    return {mask ? mask + first_key : nullptr, bias ? bias + first_key : nullptr,
-            std::max<int64_t>(0, begin(row) - first_key), std::min(num_keys, end(row) - first_key), blind(batch, head, row),
-            dropout_of(batch, head, row)};
+    return sights.of(batch, head, first_row + index % num_rows, first_key, num_keys);
   }
 
   at::Tensor queries(const at::Tensor& x_BHTD) const {
@@ -145,37 +94,30 @@ struct Block {
   }
 
  private:
-  std::optional<DropoutMask> dropout_of(int64_t batch, int64_t head, int64_t row) const {
-    if (!sight.dropout) return {};
-    const int64_t element = ((batch * sizes.heads + head) * sizes.rows + row) * sizes.keys + first_key;
-    return sight.dropout->mask.at(sight.dropout->places.of(element));
-  }
-
   bool any_blind() const {
-    const int64_t mask_heads = sight.mask.defined() && sight.mask.size(1) > 1 ? num_heads() : 1;
+    const at::Tensor& mask = sights.sight.mask;
+    const int64_t mask_heads = mask.defined() && mask.size(1) > 1 ? num_heads() : 1;
     for (int64_t batch = first_batch; batch < first_batch + num_batches; batch++) {
       for (int64_t head = first_head(); head < first_head() + mask_heads; head++) {
-        for (int64_t row = first_row; row < first_row + num_rows; row++) {
-          if (blind(batch, head, row)) return true;
-        }
+        if (sights.any_blind(batch, head, first_row, num_rows)) return true;
       }
     }
     return false;
   }
 };
 
-int64_t rows_of_block(const Sizes& sizes) {
+int64_t rows_of_block(const AttentionSizes& sizes) {
   return std::min(sizes.rows, std::max<int64_t>(8, kProductRows / sizes.readers()));
 }
 
 // Whether every key is one block's, and of no other.
-bool one_block_has_all(const Sizes& sizes, const Sight& sight) {
-  const Block all{sizes, sight, 0, sizes.batches, 0, sizes.groups, 0, sizes.rows};
-  return rows_of_block(sizes) == sizes.rows && all.begin(0) == 0 && all.end(sizes.rows - 1) == sizes.keys;
+bool one_block_has_all(const AttentionSizes& sizes, const Sight& sight) {
+  const RowSights sights{sizes, sight};
+  return rows_of_block(sizes) == sizes.rows && sights.begin(0) == 0 && sights.end(sizes.rows - 1) == sizes.keys;
 }
 
 template <class Body>
-void each_block(const Sizes& sizes, const Sight& sight, const Body& body) {
+void each_block(const AttentionSizes& sizes, const Sight& sight, const Body& body) {
   const int64_t block_rows = rows_of_block(sizes);
   const int64_t scores = std::max<int64_t>(1, sizes.readers() * block_rows * sizes.keys);
   const int64_t at_a_time = std::max<int64_t>(1, kScoresAtATime / scores);  // groups, over batches
@@ -184,8 +126,7 @@ void each_block(const Sizes& sizes, const Sight& sight, const Body& body) {
   for (int64_t batch = 0; batch < sizes.batches; batch += some_batches) {
     for (int64_t group = 0; group < sizes.groups; group += some_groups) {
       for (int64_t row = 0; row < sizes.rows; row += block_rows) {
-        Block block{sizes,
-                    sight,
+        Block block{{sizes, sight},
                     batch,
                     std::min(some_batches, sizes.batches - batch),
                     group,
@@ -226,22 +167,16 @@ at::Tensor block_scores(const Block& block, const at::Tensor& queries, const at:
   return by_heads(block, at::bmm(queries.to(at::kFloat), keys.to(at::kFloat).transpose(1, 2)).contiguous());
 }
 
-struct MaskedAttended {
-  at::Tensor out_BHTD;
-  at::Tensor logsumexp_BHT1;  // float32; 0 for a query that sees nothing
-};
-
-MaskedAttended attend_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight) {
-  const Sizes sizes(q, k);
+Attended attend_masked(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight) {
+  const AttentionSizes sizes(q, k);
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
-  const MaskedAttended result{projected_heads(q.sizes(), q.options()),
+  const Attended result{projected_heads(q.sizes(), q.options()),
                               at::empty({sizes.batches, sizes.heads, sizes.rows, 1}, float_options)};
   if (sizes.keys == 0) result.out_BHTD.zero_();
   if (sizes.keys == 0 || q.numel() == 0) return result;
   if (is_invariant() && !sight.dropout) {
     check_invariant_attention(sight.mask);
-    const InvariantlyAttended attended = attend_invariantly(q, k, v, sight.mask, sight.bias, sight.causal, sight.window, sight.scale);
-    return {attended.out_BHTD, attended.logsumexp_BHT1};
+    return attend_invariantly(q, k, v, sight.mask, sight.bias, sight.causal, sight.window, sight.scale);
   }
   each_block(sizes, sight, [&](const Block& block) {
     const at::Tensor scores = block_scores(block, packed_queries(block, q), packed_keys(block, k));
@@ -254,10 +189,6 @@ MaskedAttended attend_masked(const at::Tensor& q, const at::Tensor& k, const at:
   });
   return result;
 }
-
-struct MaskedGradients {
-  at::Tensor q, k, v, bias;
-};
 
 // Adds the gradient of a block's biased scores to that of the bias: rows that share one are added in order of batches and
 // heads, on one thread.
@@ -276,9 +207,10 @@ void add_to_bias(const Block& block, const at::Tensor& dbiased_GRC, const at::Te
   });
 }
 
-MaskedGradients attend_masked_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                       const MaskedAttended& saved, const Sight& sight, bool wants_bias) {
-  const Sizes sizes(q, k);
+// The gradients of q, k, v and, where it is wanted, the bias, which is float32.
+Tensors attend_masked_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const Attended& saved, const Sight& sight, bool wants_bias) {
+  const AttentionSizes sizes(q, k);
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
   const at::Tensor dq = projected_heads(q.sizes(), q.options());
   const bool once = sizes.keys != 0 && q.numel() != 0 && one_block_has_all(sizes, sight);
@@ -317,22 +249,28 @@ template <class MakeSight>
 at::Tensor attend_recorded(const char* op, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const c10::optional<at::Tensor>& bias, const MakeSight& make_sight) {
   const bool wants_bias = bias && wants_gradient({*bias});
+  const bool in_tiles = !is_invariant() && !wants_bias && attends_in_tiles(q, k, v);
   const at::ScalarType bias_dtype = bias ? bias->scalar_type() : at::kFloat;
   Sight sight;
-  const MaskedAttended attended = without_recording([&] {
+  const Attended attended = without_recording([&] {
     sight = make_sight();
-    return attend_masked(q, k, v, sight);
+    return in_tiles ? attend_in_tiles(q, k, v, sight) : attend_masked(q, k, v, sight);
   });
   const Sight given{at::Tensor(), at::Tensor(), sight.causal, sight.window, sight.scale, sight.dropout};
   record(op, {q, k, v, bias.value_or(at::Tensor())}, {attended.out_BHTD},
          {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1, sight.mask, sight.bias},
-         [given, wants_bias, bias_dtype](const Tensors& gradients, const Tensors& saved) -> Tensors {
+         [given, wants_bias, in_tiles, bias_dtype](const Tensors& gradients, const Tensors& saved) -> Tensors {
            Sight seen = given;
            seen.mask = saved[5];
            seen.bias = saved[6];
-           const MaskedGradients d = attend_masked_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
-                                                            seen, wants_bias);
-           return {d.q, d.k, d.v, wants_bias ? d.bias.to(bias_dtype) : at::Tensor()};
+           const Attended attended{saved[3], saved[4]};
+           if (in_tiles) {
+             const AttentionGradients d = attend_in_tiles_backward(gradients[0], saved[0], saved[1], saved[2], attended, seen);
+             return {d.q, d.k, d.v, at::Tensor()};
+           }
+           Tensors d = attend_masked_backward(gradients[0], saved[0], saved[1], saved[2], attended, seen, wants_bias);
+           if (wants_bias) d[3] = d[3].to(bias_dtype);
+           return d;
          });
   return attended.out_BHTD;
 }

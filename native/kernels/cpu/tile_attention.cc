@@ -1,16 +1,18 @@
-// A head is one piece of work. Its keys and values are packed in pairs once; what 64 query rows make then stays in the second-level
-// cache until it is used up. Gradients of keys and values are summed over several such blocks at once, in float32.
+// The heads that share keys and values are one piece of work. Their keys and values are packed in pairs once; what 64 query rows make then
+// stays in the second-level cache until it is used up. Gradients of keys and values are summed over several such blocks at once, in float32.
 
 #include "kernels/cpu/tile_attention.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
-#include <limits>
 
 #include "core/programs/tile_products.h"
+#include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/elementary.h"
 #include "kernels/cpu/float_formats.h"
 #include "kernels/cpu/isa.h"
@@ -50,19 +52,25 @@ struct HeadMatrix {
   Narrow* row(int64_t index) const { return data + index * stride; }
 };
 
-// The sizes of a call's pieces.
-struct HeadSizes {
+// The keys that some rows see and those between, by 64: those behind the last one count as hidden.
+struct Columns {
+  int64_t from, to;
+  bool is_blind = false;  // for a row that sees nothing, and so weighs all keys alike
+
+  int64_t count() const { return to - from; }
+};
+
+// The sizes of a call's pieces, and what rows see.
+struct TileSizes {
+  AttentionSizes all;
+  const Sight& sight;
   int64_t rows, keys, width;
   int64_t all_columns;  // keys, rounded up to 64
-  bool causal;          // with as many keys as rows
 
-  HeadSizes(const at::Tensor& q, const at::Tensor& k, bool is_causal)
-      : rows(q.size(2)), keys(k.size(2)), width(q.size(3)), all_columns(round_up(keys, kQueryRows)), causal(is_causal) {}
+  TileSizes(const at::Tensor& q, const at::Tensor& k, const Sight& given)
+      : all(q, k), sight(given), rows(all.rows), keys(all.keys), width(all.width), all_columns(round_up(keys, kQueryRows)) {}
 
-  int64_t columns(int64_t first, int64_t count) const {
-    return causal ? std::min(all_columns, round_up(first + count, kQueryRows)) : all_columns;
-  }
-  int64_t visible(int64_t row) const { return causal ? std::min(keys, row + 1) : keys; }
+  RowSights sights() const { return {all, sight}; }
 
   // Query rows whose gradients of keys and values are one sum.
   int64_t together() const {
@@ -71,11 +79,32 @@ struct HeadSizes {
   }
 };
 
-// Prefetches rows of the next head, which lie too far apart for the processor's own prefetcher. Inline, as `Factor::prefetch` is.
-TROUPE_INLINE void prefetch_next(std::initializer_list<at::Tensor> all_heads, int64_t head, int64_t first, int64_t count) {
+// A head's rows.
+struct Head {
+  const TileSizes& sizes;
+  int64_t batch, index;
+
+  // Among all heads, and its group's among all groups.
+  int64_t place() const { return batch * sizes.all.heads + index; }
+  int64_t group_place() const { return batch * sizes.all.groups + index / sizes.all.readers(); }
+  bool ends_group() const { return (index + 1) % sizes.all.readers() == 0; }
+
+  Columns columns(int64_t first, int64_t count) const {
+    const RowSights sights = sizes.sights();
+    if (sights.any_blind(batch, index, first, count)) return {0, sizes.all_columns, true};
+    return {sights.begin(first) / kQueryRows * kQueryRows, round_up(sights.end(first + count - 1), kQueryRows)};
+  }
+
+  RowSight sight(int64_t row, Columns columns) const {
+    return sizes.sights().of(batch, index, row, columns.from, std::min(columns.to, sizes.keys) - columns.from);
+  }
+};
+
+// Prefetches rows of the next matrix, which lie too far apart for the processor's own prefetcher. Inline, as `Factor::prefetch` is.
+TROUPE_INLINE void prefetch_next(std::initializer_list<at::Tensor> all_heads, int64_t index, int64_t first, int64_t count) {
   for (const at::Tensor& heads_BHTD : all_heads) {
-    if (head + 1 >= heads_BHTD.size(0) * heads_BHTD.size(1)) return;
-    const HeadMatrix next(heads_BHTD, head + 1);
+    if (index + 1 >= heads_BHTD.size(0) * heads_BHTD.size(1)) return;
+    const HeadMatrix next(heads_BHTD, index + 1);
     const int64_t last = std::min(first + count, heads_BHTD.size(2)), width = heads_BHTD.size(3);
     for (int64_t row = first; row < last; row++) {
       for (int64_t i = 0; i < width; i += kRounded) __builtin_prefetch(next.row(row) + i, 0, 2);
@@ -95,14 +124,37 @@ TROUPE_AVX512_BF16 void round_rows(const float* from, const float* factors, cons
   }
 }
 
-// The largest of a row's scaled scores, of which `visible` are seen.
-TROUPE_AVX512_BF16 float largest_score(const float* scores, int64_t visible, float scale) {
-  constexpr float kLowest = std::numeric_limits<float>::lowest();
-  return max_of<kSoftmaxLanes>(0, visible, kLowest, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i] * scale; });
+// Scales a row's scores, hides some and adds the bias.
+TROUPE_AVX512_BF16 void hide(float* scores, const RowSight& sight, float scale) {
+  if (sight.blind) std::fill_n(scores, sight.last, 0.0f);
+  else apply_sight(scores, sight.last, scale, sight);
 }
 
-// Exponentials of a row's scaled scores less `largest`, 0 from `visible` on. Returns their sum, before they are rounded.
-TROUPE_AVX512_BF16 float exponentials(const float* scores, Narrow* to, int64_t visible, int64_t columns, float scale, float largest) {
+// The scale that is still to be applied to a row that sees what its place lets it, from the first key on: others are changed in place.
+TROUPE_INLINE float see(float* scores, const RowSight& sight, float scale) {
+  if (!sight.mask && !sight.bias && sight.first == 0 && !sight.blind) return scale;
+  hide(scores, sight, scale);
+  return 1.0f;
+}
+
+// The largest of a row's scaled scores, of which `visible` are seen.
+TROUPE_AVX512_BF16 float largest_score(const float* scores, int64_t visible, float scale) {
+  return max_of<kSoftmaxLanes>(0, visible, kHidden, [&](int64_t i) TROUPE_INLINE_LAMBDA { return scores[i] * scale; });
+}
+
+// Factors of a row's probabilities, for this thread; null where nothing is dropped.
+const float* drop(const RowSight& sight) {
+  if (!sight.dropout) return nullptr;
+  static thread_local float factors[kMaxKeys];
+  run_best<DropFactors>(factors, sight.last, *sight.dropout);
+  return factors;
+}
+
+// Exponentials of a row's scaled scores less `largest`, times their factors, 0 from `visible` on. Returns the sum of the exponentials alone,
+// before they are rounded.
+template <bool kDrops>
+TROUPE_AVX512_BF16 float exponentials(const float* scores, const float* factors, Narrow* to, int64_t visible, int64_t columns, float scale,
+                                      float largest) {
   float sums[kSoftmaxLanes] = {};
   int64_t first = 0;
   // Lanes of a known number: a loop that ends where the visible scores do would leave some to be computed one by one.
@@ -113,6 +165,7 @@ TROUPE_AVX512_BF16 float exponentials(const float* scores, Narrow* to, int64_t v
       const float exponential = exp_f32(fmaf(scores[first + lane], scale, -largest));
       seen[lane] = lane < seen_lanes ? exponential : 0.0f;
       sums[lane] += seen[lane];
+      if constexpr (kDrops) seen[lane] *= factors[first + lane];
     }
     round_numbers(seen, to + first, false);
   }
@@ -121,30 +174,45 @@ TROUPE_AVX512_BF16 float exponentials(const float* scores, Narrow* to, int64_t v
 }
 
 // Softmax of a block's rows, which are still to be multiplied by `factors`.
-TROUPE_AVX512_BF16 void tile_softmax(const float* scores, Narrow* to, const HeadSizes& sizes, int64_t first, int64_t count, float scale,
+TROUPE_AVX512_BF16 void tile_softmax(float* scores, Narrow* to, const Head& head, int64_t first, int64_t count, Columns columns,
                                      float* factors, float* logsumexps) {
-  const int64_t columns = sizes.columns(first, count);
-  float largest[kQueryRows], sums[kQueryRows] = {};
-  for (int64_t row = 0; row < count; row++) largest[row] = largest_score(scores + row * columns, sizes.visible(first + row), scale);
+  RowSight sights[kQueryRows];
+  float scales[kQueryRows], largest[kQueryRows], sums[kQueryRows] = {};
   for (int64_t row = 0; row < count; row++) {
-    const int64_t at = row * columns;
-    sums[row] = exponentials(scores + at, to + at, sizes.visible(first + row), columns, scale, largest[row]);
+    float* const own = scores + row * columns.count();
+    sights[row] = head.sight(first + row, columns);
+    scales[row] = see(own, sights[row], head.sizes.sight.scale);
+    largest[row] = largest_score(own, sights[row].last, scales[row]);
+  }
+  for (int64_t row = 0; row < count; row++) {
+    const int64_t at = row * columns.count();
+    const float* const dropped = drop(sights[row]);
+    sums[row] = (dropped ? exponentials<true> : exponentials<false>)(scores + at, dropped, to + at, sights[row].last, columns.count(),
+                                                                     scales[row], largest[row]);
   }
   for (int64_t row = 0; row < count; row++) factors[row] = 1.0f / sums[row];
   for (int64_t row = 0; row < count; row++) logsumexps[row] = largest[row] + log_f32(sums[row]);
 }
 
-// Probabilities again, and the gradient of scores before they are scaled, times the scale. Both are 0 from `visible` on.
-TROUPE_AVX512_BF16 void tile_softmax_backward(const float* scores, const float* dprobabilities, Narrow* probabilities, Narrow* dscores,
-                                              int64_t visible, int64_t columns, float logsumexp, float dot, float scale) {
+TROUPE_AVX512_BF16 float row_dot(const Narrow* a, const Narrow* b, int64_t width) {
+  return sum_terms<float, kDotLanes>(0, width, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(a, i) * load(b, i); });
+}
+
+// Probabilities again, times their factors, and the gradient of scores before they are scaled, times `scale`. Both are 0 from `visible` on.
+// Scores are still to be multiplied by `left`.
+template <bool kDrops>
+TROUPE_AVX512_BF16 void row_backward(const float* scores, const float* dprobabilities, const float* factors, Narrow* probabilities,
+                                     Narrow* dscores, int64_t visible, int64_t columns, float left, float logsumexp, float dot, float scale) {
   int64_t first = 0;
   for (; first < visible; first += kSoftmaxLanes) {
     const auto seen_lanes = static_cast<int32_t>(std::min<int64_t>(kSoftmaxLanes, visible - first));
     float seen[kSoftmaxLanes], gradients[kSoftmaxLanes];
     for (int32_t lane = 0; lane < kSoftmaxLanes; lane++) {
-      const float probability = exp_f32(fmaf(scores[first + lane], scale, -logsumexp));
-      const float gradient = probability * (dprobabilities[first + lane] - dot) * scale;
-      seen[lane] = lane < seen_lanes ? probability : 0.0f;
+      const int64_t i = first + lane;
+      const float probability = exp_f32(fmaf(scores[i], left, -logsumexp));
+      const float dprobability = kDrops ? dprobabilities[i] * factors[i] : dprobabilities[i];
+      const float gradient = probability * (dprobability - dot) * scale;
+      seen[lane] = lane < seen_lanes ? (kDrops ? probability * factors[i] : probability) : 0.0f;
       gradients[lane] = lane < seen_lanes ? gradient : 0.0f;
     }
     round_numbers(seen, probabilities + first, false);
@@ -154,8 +222,28 @@ TROUPE_AVX512_BF16 void tile_softmax_backward(const float* scores, const float* 
   std::fill(dscores + first, dscores + columns, Narrow(0.0f));
 }
 
-TROUPE_AVX512_BF16 float row_dot(const Narrow* a, const Narrow* b, int64_t width) {
-  return sum_terms<float, kDotLanes>(0, width, [&](int64_t i) TROUPE_INLINE_LAMBDA { return load(a, i) * load(b, i); });
+// The rows of a block in backward: scores and gradients of probabilities lie without gaps, what is made of them at `stride`.
+struct BackwardRows {
+  float* scores;
+  const float* dprobabilities;
+  const float* logsumexps;
+  Narrow *probabilities, *dscores;
+  int64_t stride;
+};
+
+TROUPE_AVX512_BF16 void tile_softmax_backward(const BackwardRows& rows, const HeadMatrix& upstream, const HeadMatrix& outs, const Head& head,
+                                              int64_t first, int64_t count, Columns columns) {
+  const float scale = head.sizes.sight.scale;
+  const int64_t width = head.sizes.width;
+  for (int64_t row = 0; row < count; row++) {
+    const int64_t from = row * columns.count(), to = row * rows.stride;
+    const RowSight sight = head.sight(first + row, columns);
+    const float left = see(rows.scores + from, sight, scale);
+    const float dot = row_dot(upstream.row(first + row), outs.row(first + row), width);
+    const float* const dropped = drop(sight);
+    (dropped ? row_backward<true> : row_backward<false>)(rows.scores + from, rows.dprobabilities + from, dropped, rows.probabilities + to,
+                                                         rows.dscores + to, sight.last, columns.count(), left, rows.logsumexps[row], dot, scale);
+  }
 }
 
 void multiply_rows(int64_t rows, int64_t columns, int64_t inner, const void* a, int64_t a_stride, const uint32_t* b, int64_t b_width, float* to,
@@ -180,23 +268,23 @@ class Cutter {
 };
 
 // Rows of keys or values in pairs along the keys: [all_columns / 2][width], zeros behind the last key.
-void pair_keys(const HeadMatrix& from, const HeadSizes& sizes, uint32_t* to) {
+void pair_keys(const HeadMatrix& from, const TileSizes& sizes, uint32_t* to) {
   run_best<PairRows>(from.bits(), from.stride, sizes.keys, sizes.width, sizes.width, to);
   std::fill(to + (sizes.keys + 1) / 2 * sizes.width, to + sizes.all_columns / 2 * sizes.width, 0u);
 }
 
 // The same along the width: [width / 2][all_columns].
-void pair_widths(const HeadMatrix& from, const HeadSizes& sizes, uint32_t* to) {
+void pair_widths(const HeadMatrix& from, const TileSizes& sizes, uint32_t* to) {
   run_best<PairColumns>(from.bits(), from.stride, sizes.width, sizes.keys, sizes.all_columns, to);
 }
 
-// Calls body(head, scratch) for each head, in parallel. `words`: of scratch.
+// Calls body(batch, group, scratch) for each group of heads, in parallel. `words`: of scratch.
 template <class Body>
-void each_head(const at::Tensor& q, int64_t words, const Body& body) {
-  at::parallel_for(0, q.size(0) * q.size(1), 1, [&](int64_t first, int64_t last) {
-    uint32_t* const memory = scratch<uint32_t, HeadSizes>(static_cast<size_t>(words + kQueryRows));
+void each_group(const AttentionSizes& sizes, int64_t words, const Body& body) {
+  at::parallel_for(0, sizes.batches * sizes.groups, 1, [&](int64_t first, int64_t last) {
+    uint32_t* const memory = scratch<uint32_t, TileSizes>(static_cast<size_t>(words + kQueryRows));
     auto* const aligned = reinterpret_cast<uint32_t*>(round_up(reinterpret_cast<int64_t>(memory), 64));
-    for (int64_t head = first; head < last; head++) body(head, Cutter(aligned));
+    for (int64_t piece = first; piece < last; piece++) body(piece / sizes.groups, piece % sizes.groups, Cutter(aligned));
     at::native::cpublas::brgemm_release();
     fence_streams();
   });
@@ -212,45 +300,61 @@ bool attends_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   return width % 32 == 0 && width <= kMaxWidth && keys <= kMaxKeys && q.size(2) > 0 && keys > 0;
 }
 
-void attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, TileAttentionOptions options, const at::Tensor& out,
-                     const at::Tensor& logsumexp_BHT1) {
-  const HeadSizes sizes(q, k, options.causal);
-  const int64_t columns = sizes.all_columns, width = sizes.width;
-  float* const logsumexps = logsumexp_BHT1.mutable_data_ptr<float>();
-  each_head(q, columns * width + kQueryRows * (columns * 3 / 2 + width), [&](int64_t head, Cutter cutter) {
-    const HeadMatrix queries(q, head), to(out, head);
-    auto* const keys = cutter.cut<uint32_t>(columns / 2 * width);
-    auto* const values = cutter.cut<uint32_t>(columns / 2 * width);
+Attended attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight) {
+  const TileSizes sizes(q, k, sight);
+  const int64_t columns = sizes.all_columns, width = sizes.width, readers = sizes.all.readers();
+  const Attended attended{projected_heads(q.sizes(), q.options()),
+                          at::empty({q.size(0), q.size(1), q.size(2), 1}, q.options().dtype(at::kFloat))};
+  float* const logsumexps = attended.logsumexp_BHT1.mutable_data_ptr<float>();
+  const auto attend_head = [&](const Head& head, const uint32_t* keys, const uint32_t* values, Cutter cutter) {
+    const int64_t index = head.place();
+    const HeadMatrix queries(q, index), to(attended.out_BHTD, index);
     auto* const scores = cutter.cut<float>(kQueryRows * columns);
     auto* const seen = cutter.cut<Narrow>(kQueryRows * columns);
     auto* const sums = cutter.cut<float>(kQueryRows * width);
-    pair_widths(HeadMatrix(k, head), sizes, keys);
-    pair_keys(HeadMatrix(v, head), sizes, values);
     for (int64_t first = 0; first < sizes.rows; first += kQueryRows) {
-      const int64_t count = std::min(kQueryRows, sizes.rows - first), here = sizes.columns(first, count);
-      prefetch_next({q, k, v}, head, first, count);
-      multiply_rows(count, here, width, queries.row(first), queries.stride, keys, columns, scores, false);
+      const int64_t count = std::min(kQueryRows, sizes.rows - first);
+      const Columns here = head.columns(first, count);
+      prefetch_next({q}, index, first, count);
+      if (head.ends_group()) prefetch_next({k, v}, head.group_place(), first, count);
+      multiply_rows(count, here.count(), width, queries.row(first), queries.stride, keys + here.from, columns, scores, false);
       float factors[kQueryRows];
-      tile_softmax(scores, seen, sizes, first, count, options.scale, factors, logsumexps + head * sizes.rows + first);
-      multiply_rows(count, width, here, seen, here, values, width, sums, false);
+      tile_softmax(scores, seen, head, first, count, here, factors, logsumexps + index * sizes.rows + first);
+      multiply_rows(count, width, here.count(), seen, here.count(), values + here.from / 2 * width, width, sums, false);
       round_rows(sums, factors, to, first, count, width);
     }
+  };
+  each_group(sizes.all, columns * width + kQueryRows * (columns * 3 / 2 + width), [&](int64_t batch, int64_t group, Cutter cutter) {
+    const int64_t piece = batch * sizes.all.groups + group;
+    auto* const keys = cutter.cut<uint32_t>(columns / 2 * width);
+    auto* const values = cutter.cut<uint32_t>(columns / 2 * width);
+    pair_widths(HeadMatrix(k, piece), sizes, keys);
+    pair_keys(HeadMatrix(v, piece), sizes, values);
+    for (int64_t reader = 0; reader < readers; reader++) attend_head({sizes, batch, group * readers + reader}, keys, values, cutter);
   });
+  return attended;
 }
 
-void attend_in_tiles_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
-                              const at::Tensor& logsumexp_BHT1, TileAttentionOptions options, const TileAttentionGradients& gradients) {
-  const HeadSizes sizes(q, k, options.causal);
-  const int64_t columns = sizes.all_columns, width = sizes.width, together = sizes.together();
-  const float* const logsumexps = logsumexp_BHT1.const_data_ptr<float>();
-  const int64_t words = columns * width * 7 / 2 + kQueryRows * (columns * 2 + width) + together * (columns + width + kQueryRows / 2);
-  each_head(q, words, [&](int64_t head, Cutter cutter) {
-    const HeadMatrix queries(q, head), outs(out, head), upstream(dout, head), dq(gradients.q, head);
-    auto* const keys = cutter.cut<uint32_t>(columns / 2 * width);  // in pairs along the width
-    auto* const values = cutter.cut<uint32_t>(columns / 2 * width);
-    auto* const key_rows = cutter.cut<uint32_t>(columns / 2 * width);  // along the keys
-    auto* const dk = cutter.cut<float>(columns * width);
-    auto* const dv = cutter.cut<float>(columns * width);
+// The parts of a group's backward that its heads share.
+struct GroupOfHeads {
+  const uint32_t *keys, *values;  // in pairs along the width
+  const uint32_t* key_rows;       // along the keys
+  float *dk, *dv;                 // sums over rows and heads
+  std::array<bool, kMaxKeys / kQueryRows> has_sum = {};  // of 64 keys
+};
+
+AttentionGradients attend_in_tiles_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                            const Attended& attended, const Sight& sight) {
+  const TileSizes sizes(q, k, sight);
+  const int64_t columns = sizes.all_columns, width = sizes.width, together = sizes.together(), readers = sizes.all.readers();
+  const at::Tensor dense = dout.stride(3) == 1 ? dout : dout.contiguous();
+  const AttentionGradients gradients{projected_heads(q.sizes(), q.options()), projected_heads(k.sizes(), k.options()),
+                                     projected_heads(v.sizes(), v.options())};
+  const float* const logsumexps = attended.logsumexp_BHT1.const_data_ptr<float>();
+
+  const auto walk_head = [&](const Head& head, GroupOfHeads& group, Cutter cutter) {
+    const int64_t index = head.place();
+    const HeadMatrix queries(q, index), outs(attended.out_BHTD, index), upstream(dense, index), dq(gradients.q, index);
     auto* const scores = cutter.cut<float>(kQueryRows * columns);
     auto* const dprobabilities = cutter.cut<float>(kQueryRows * columns);
     auto* const sums = cutter.cut<float>(kQueryRows * width);
@@ -259,48 +363,72 @@ void attend_in_tiles_backward(const at::Tensor& dout, const at::Tensor& q, const
     auto* const packed = cutter.cut<uint16_t>(kQueryRows * together);
     auto* const query_rows = cutter.cut<uint32_t>(together / 2 * width);
     auto* const upstream_rows = cutter.cut<uint32_t>(together / 2 * width);
-    pair_widths(HeadMatrix(k, head), sizes, keys);
-    pair_widths(HeadMatrix(v, head), sizes, values);
-    pair_keys(HeadMatrix(k, head), sizes, key_rows);
 
     // Probabilities and the gradient of scores of 64 rows, from row `first` on, into rows of `columns`; and the gradient of the queries.
-    const auto walk_rows = [&](int64_t first, int64_t count, Narrow* own_probabilities, Narrow* own_dscores) {
-      const int64_t here = sizes.columns(first, count);
-      prefetch_next({q, k, v, dout, out}, head, first, count);
-      multiply_rows(count, here, width, queries.row(first), queries.stride, keys, columns, scores, false);
-      multiply_rows(count, here, width, upstream.row(first), upstream.stride, values, columns, dprobabilities, false);
-      for (int64_t row = 0; row < count; row++) {
-        const float dot = row_dot(upstream.row(first + row), outs.row(first + row), width);
-        tile_softmax_backward(scores + row * here, dprobabilities + row * here, own_probabilities + row * columns, own_dscores + row * columns,
-                              sizes.visible(first + row), here, logsumexps[head * sizes.rows + first + row], dot, options.scale);
-      }
-      multiply_rows(count, width, here, own_dscores, columns, key_rows, width, sums, false);
+    const auto walk_rows = [&](int64_t first, int64_t count, Columns here, Narrow* own_probabilities, Narrow* own_dscores) {
+      prefetch_next({q, dense, attended.out_BHTD}, index, first, count);
+      if (head.ends_group()) prefetch_next({k, v}, head.group_place(), first, count);
+      multiply_rows(count, here.count(), width, queries.row(first), queries.stride, group.keys + here.from, columns, scores, false);
+      multiply_rows(count, here.count(), width, upstream.row(first), upstream.stride, group.values + here.from, columns, dprobabilities, false);
+      const float* const own_logsumexps = logsumexps + index * sizes.rows + first;
+      tile_softmax_backward({scores, dprobabilities, own_logsumexps, own_probabilities + here.from, own_dscores + here.from, columns}, upstream, outs,
+                            head, first, count, here);
+      multiply_rows(count, width, here.count(), own_dscores + here.from, columns, group.key_rows + here.from / 2 * width, width, sums, false);
       round_rows(sums, nullptr, dq, first, count, width);
     };
 
     for (int64_t begin = 0; begin < sizes.rows; begin += together) {
       const int64_t num_rows = std::min(together, sizes.rows - begin);
+      const Columns all = head.columns(begin, num_rows);
+      // They begin alike and end no earlier than those before, so that sums below have no gaps.
+      std::array<Columns, kMaxSummedRows / kQueryRows> of_rows;
       for (int64_t row = 0; row < num_rows; row += kQueryRows) {
-        walk_rows(begin + row, std::min(kQueryRows, num_rows - row), probabilities + row * columns, dscores + row * columns);
+        const int64_t count = std::min(kQueryRows, num_rows - row);
+        Columns& here = of_rows[static_cast<size_t>(row / kQueryRows)];
+        here = {all.from, all.is_blind ? all.to : head.columns(begin + row, count).to};
+        walk_rows(begin + row, count, here, probabilities + row * columns, dscores + row * columns);
       }
       run_best<PairRows>(queries.bits(begin), queries.stride, num_rows, width, width, query_rows);
       run_best<PairRows>(upstream.bits(begin), upstream.stride, num_rows, width, width, upstream_rows);
-      for (int64_t key = 0; key < sizes.columns(begin, num_rows); key += kQueryRows) {
-        // The first rows that see 64 keys are the first to have a gradient for them.
-        const int64_t blind = sizes.causal ? std::max<int64_t>(0, key - begin) : 0, seeing = num_rows - blind, even = seeing + seeing % 2;
-        const bool adds = sizes.causal ? key < begin : begin > 0;
+      int64_t skipped = 0;  // rows before the first that have the keys
+      for (int64_t key = all.from; key < all.to; key += kQueryRows) {
+        while (of_rows[static_cast<size_t>(skipped / kQueryRows)].to <= key) skipped += kQueryRows;
+        const int64_t seeing = num_rows - skipped, even = seeing + seeing % 2;
+        bool& has_sum = group.has_sum[static_cast<size_t>(key / kQueryRows)];
         const auto sum = [&](const Narrow* of_scores, const uint32_t* rows, float* to) {
-          run_best<PackTransposedRows>(reinterpret_cast<const uint16_t*>(of_scores + blind * columns + key), columns, seeing, kQueryRows, even, packed);
-          multiply_rows(kQueryRows, width, even, packed, even, rows + blind / 2 * width, width, to + key * width, adds);
+          const auto* const bits = reinterpret_cast<const uint16_t*>(of_scores + skipped * columns + key);
+          run_best<PackTransposedRows>(bits, columns, seeing, kQueryRows, even, packed);
+          multiply_rows(kQueryRows, width, even, packed, even, rows + skipped / 2 * width, width, to + key * width, has_sum);
         };
-        sum(dscores, query_rows, dk);
-        sum(probabilities, upstream_rows, dv);
+        sum(dscores, query_rows, group.dk);
+        sum(probabilities, upstream_rows, group.dv);
+        has_sum = true;
       }
     }
-    const HeadMatrix to_keys(gradients.k, head), to_values(gradients.v, head);
-    round_rows(dk, nullptr, to_keys, 0, sizes.keys, width);
-    round_rows(dv, nullptr, to_values, 0, sizes.keys, width);
+  };
+
+  const int64_t words = columns * width * 7 / 2 + kQueryRows * (columns * 2 + width) + together * (columns + width + kQueryRows / 2);
+  each_group(sizes.all, words, [&](int64_t batch, int64_t group, Cutter cutter) {
+    const int64_t piece = batch * sizes.all.groups + group;
+    auto* const keys = cutter.cut<uint32_t>(columns / 2 * width);
+    auto* const values = cutter.cut<uint32_t>(columns / 2 * width);
+    auto* const key_rows = cutter.cut<uint32_t>(columns / 2 * width);
+    auto* const dk = cutter.cut<float>(columns * width);
+    auto* const dv = cutter.cut<float>(columns * width);
+    pair_widths(HeadMatrix(k, piece), sizes, keys);
+    pair_widths(HeadMatrix(v, piece), sizes, values);
+    pair_keys(HeadMatrix(k, piece), sizes, key_rows);
+    GroupOfHeads heads{keys, values, key_rows, dk, dv};
+    for (int64_t reader = 0; reader < readers; reader++) walk_head({sizes, batch, group * readers + reader}, heads, cutter);
+    for (int64_t key = 0; key < columns; key += kQueryRows) {
+      if (heads.has_sum[static_cast<size_t>(key / kQueryRows)]) continue;
+      std::fill_n(dk + key * width, kQueryRows * width, 0.0f);
+      std::fill_n(dv + key * width, kQueryRows * width, 0.0f);
+    }
+    round_rows(dk, nullptr, HeadMatrix(gradients.k, piece), 0, sizes.keys, width);
+    round_rows(dv, nullptr, HeadMatrix(gradients.v, piece), 0, sizes.keys, width);
   });
+  return gradients;
 }
 
 }  // namespace troupe
