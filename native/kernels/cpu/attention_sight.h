@@ -1,4 +1,4 @@
-// What the queries of an attention see, and what is added to their scores: a mask, a bias, a window, dropout.
+// Which keys the queries of an attention see, and how their scores and weights are changed: a mask, a window, a bias, dropout.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -139,7 +139,7 @@ struct DropFactors {
   }
 };
 
-// Of an attention's forward.
+// The results of attention.
 struct Attended {
   at::Tensor out_BHTD;        // laid out as [B,T,H,D]
   at::Tensor logsumexp_BHT1;  // float32

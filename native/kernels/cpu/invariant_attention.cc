@@ -164,7 +164,7 @@ void check_invariant_attention(const at::Tensor& mask) {
 }
 
 Attended attend_invariantly(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
-                                       const at::Tensor& bias, bool causal, int64_t window, float scale) {
+                            const at::Tensor& bias, bool causal, int64_t window, float scale) {
   const auto dense = [](const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); };
   const at::Tensor dense_q = dense(q), dense_k = dense(k), dense_v = dense(v);
   std::vector<SeenKeys> seen;
