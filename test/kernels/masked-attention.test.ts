@@ -223,10 +223,10 @@ const tiled: readonly Given[] = [
 ];
 
 describe("attention over tiles", () => {
-  const half: Draw = { p: 0.3 };
+  const dropped: Draw = { p: 0.3 };
   it.each(
     tiled.flatMap((given) =>
-      [undefined, half].map((draw) => [JSON.stringify({ ...given, ...draw }), given, draw] as const),
+      [undefined, dropped].map((draw) => [JSON.stringify({ ...given, ...draw }), given, draw] as const),
     ),
   )("agrees with its definition in float64, with the same bits on two threads: %s", (_, given, draw) => {
     const { bias, mask, causal = false, window } = given;

@@ -1,4 +1,5 @@
-// Which keys the queries of an attention see, and how their scores and weights are changed: a mask, a window, a bias, dropout.
+// Which keys the queries of an attention see, and how their scores and weights are changed: a mask, a window, a bias, dropout; and
+// what attention gives.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -55,7 +56,7 @@ struct RowSight {
   const float* bias;  // of each column; null: none
   int64_t first;      // columns before it are hidden
   int64_t last;       // and those from it on
-  bool blind;         // nothing is left
+  bool blind;         // nothing is left; columns `first` to `last - 1` are all then
   std::optional<DropoutMask> dropout;  // of probabilities, from the row's first column on
 
   // Whether one of columns first to last - 1 is seen by the mask.

@@ -14,7 +14,6 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "core/autograd/differentiable.h"
 #include "core/invariance.h"
