@@ -1,5 +1,6 @@
 // A norm and GELU as users write them, whose elementwise operators a program joins.
 import {
+  type DType,
   full,
   grad,
   ops,
@@ -23,16 +24,18 @@ const callsPerTurn = 20;
 
 /** Prints milliseconds of processor time on one thread, singly, exact and fast: the least of some turns, forward and backward. */
 export function timeChains(): void {
-  console.log(`ms of processor time of what a user writes, in bfloat16, both ways, load ${load()}`);
-  for (const [name, body, shapes] of cases) scope(() => timeChain(name, body, shapes));
+  for (const dtype of ["bfloat16", "float16"] as const) {
+    console.log(`ms of processor time of what a user writes, in ${dtype}, both ways, load ${load()}`);
+    for (const [name, body, shapes] of cases) scope(() => timeChain(name, body, shapes, dtype));
+  }
 }
 
-function timeChain(name: string, body: Body, shapes: readonly number[][]): void {
+function timeChain(name: string, body: Body, shapes: readonly number[][], dtype: DType): void {
   const inputs = shapes.map((shape, stream) =>
-    ops.troupe.philoxNormal_(full(shape, 0), 0, 1, 1, stream, 0).to("bfloat16").requiresGrad_(),
+    ops.troupe.philoxNormal_(full(shape, 0), 0, 1, 1, stream, 0).to(dtype).requiresGrad_(),
   );
   const [shape = []] = shapes;
-  const upstream = full(shape, 0.37).to("bfloat16");
+  const upstream = full(shape, 0.37).to(dtype);
   const least = {
     off: Number.POSITIVE_INFINITY,
     exact: Number.POSITIVE_INFINITY,
@@ -63,8 +66,9 @@ function timeChain(name: string, body: Body, shapes: readonly number[][]): void 
 
 /** Root-mean-square norm, with a residual and a scale. */
 function norm([x, weight, residual]: readonly Tensor[]): Tensor {
-  const wide = (x as Tensor).to("float32");
-  const normed = wide.mul(wide.square().mean(-1, true).add(1e-6).rsqrt()).to("bfloat16");
+  const given = x as Tensor;
+  const wide = given.to("float32");
+  const normed = wide.mul(wide.square().mean(-1, true).add(1e-6).rsqrt()).to(given.dtype);
   return normed
     .mul(weight as Tensor)
     .add(residual as Tensor)

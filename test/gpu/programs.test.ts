@@ -63,11 +63,15 @@ const mixedText =
   "one pass of mul, add, sub, div, mul, neg, add, div, abs, mul, sub, relu, square, reciprocal";
 
 /** Casts both ways, and roots. */
-const cast: Body = (x, row) => {
-  const wide = (x as Tensor).to("float32");
-  const y = wide.square().add(0.25).rsqrt().mul(wide).pow(3);
-  return [y, y.to("bfloat16").mul((row as Tensor).to("bfloat16"))];
-};
+const cast =
+  (narrow: "bfloat16" | "float16"): Body =>
+  (x, row) => {
+    const wide = (x as Tensor).to("float32");
+    const y = wide.square().add(0.25).rsqrt().mul(wide).pow(3);
+    return [y, y.to(narrow).mul((row as Tensor).to(narrow))];
+  };
+
+const types = ["float32", "bfloat16", "float16"] as const;
 
 describe.skipIf(!hasKernels)("programs with the kernels for CUDA", () => {
   const sizes = [
@@ -76,10 +80,16 @@ describe.skipIf(!hasKernels)("programs with the kernels for CUDA", () => {
     [3, 8],
     [1, 1],
   ] as const;
-  const cases = (["float32", "bfloat16"] as const).flatMap((dtype) =>
+  const cases = types.flatMap((dtype) =>
     sizes.flatMap(([rows, width]) => [
       { dtype, rows, width, body: mixed, text: mixedText },
-      { dtype, rows, width, body: cast, text: /one pass of (to, )?square, add, rsqrt, mul, cube/ },
+      {
+        dtype,
+        rows,
+        width,
+        body: cast(dtype === "float16" ? dtype : "bfloat16"),
+        text: /one pass of (to, )?square, add, rsqrt, mul, cube/,
+      },
     ]),
   );
 
@@ -115,7 +125,7 @@ describe.skipIf(!hasKernels)("programs with the kernels for CUDA", () => {
   );
 
   it.each(
-    (["float32", "bfloat16"] as const).flatMap((dtype) =>
+    types.flatMap((dtype) =>
       (
         [
           [37, 129],

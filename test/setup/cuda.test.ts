@@ -91,7 +91,7 @@ it.skipIf(nvrtc === undefined)(
     const env = { ...process.env, TROUPE_NVRTC: nvrtc, TROUPE_CACHE: join(folder, "cache") };
     const { stdout } = await run(program, ["80", "90", "100"], { env });
     const lines = ["80", "90", "100"].flatMap((capability) =>
-      Array(4).fill(`${capability} machine code kept`),
+      Array(8).fill(`${capability} machine code kept`),
     );
     expect(stdout.trim().split("\n")).toEqual(lines);
     const kernels = join(folder, "cache", "kernels");

@@ -1,5 +1,5 @@
 // Elementwise operators that follow each other, computed in one pass: a tile goes through all of them while it is in the cache. They
-// compute in float32; where a value is bfloat16, it is rounded as its operator alone rounds it.
+// compute in float32; where a value is bfloat16 or float16, it is rounded as its operator alone rounds it.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,10 @@ inline const ElementwiseFacts& elementwise_facts(Elementwise op) {
   return all[static_cast<size_t>(op)];
 }
 
-enum class ChainType : uint8_t { float32, bfloat16 };
+enum class ChainType : uint8_t { float32, narrow };
+
+// The dtype of a chain's narrow values: a chain has one.
+enum class ChainNarrow : uint8_t { bfloat16, float16 };
 
 // How a step's value comes of its operands: element by element, as the sum, mean or largest of each row, or as a row's number for each of
 // its elements. Rows are for `fast`.
@@ -101,6 +104,7 @@ constexpr int kChainLanes = 32;
 struct Chain {
   std::vector<ChainSource> sources;
   std::vector<ChainStep> steps;
+  ChainNarrow narrow = ChainNarrow::bfloat16;
   int32_t num_scratch = 0;
   int64_t numel = 0;
   int64_t width = 1;  // elements of a row

@@ -14,9 +14,11 @@
 namespace troupe {
 namespace {
 
+bool is_narrow_type(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
+
 std::optional<ChainType> type_of(const Geometry& geometry) {
   if (geometry.dtype == at::kFloat) return ChainType::float32;
-  if (geometry.dtype == at::kBFloat16) return ChainType::bfloat16;
+  if (is_narrow_type(geometry.dtype)) return ChainType::narrow;
   return std::nullopt;
 }
 
@@ -51,6 +53,8 @@ std::optional<ChainSource> source_in(const Geometry& tensor, const Geometry& res
   }
   return source;
 }
+
+constexpr const char* kPower = "aten::pow.Tensor_Scalar";
 
 // The operator that x ** number is.
 std::optional<Elementwise> power_of(const Operand& exponent) {
@@ -91,7 +95,7 @@ std::optional<Elementwise> elementwise_of(const Instruction& instruction) {
       {"aten::gelu_backward", Elementwise::gelu_backward},
   };
   const std::string name = instruction.name();
-  if (name == "aten::pow.Tensor_Scalar") return power_of(instruction.operands[1]);
+  if (name == kPower) return power_of(instruction.operands[1]);
   const auto found = all.find(name);
   if (found == all.end()) return std::nullopt;
   Elementwise op = found->second;
@@ -105,12 +109,12 @@ std::optional<Elementwise> elementwise_of(const Instruction& instruction) {
   return op;
 }
 
-// Whether libtorch rounds as the chain does. Its root of float32 is a library's, not always the nearest; in bfloat16 it rounds between two
-// operations of its own, or does in some elements.
-bool has_same_bits(Elementwise op, ChainType type) {
+// Whether libtorch rounds as the chain does. Its root of float32 is a library's, not always the nearest; with narrow numbers it rounds between
+// two operations of its own, or does in some elements. Powers of float16 are the C library's, where the root of -0 is 0.
+bool has_same_bits(Elementwise op, at::ScalarType dtype, bool is_power) {
   if (is_elementary(op)) return false;
-  if (op == Elementwise::sqrt) return type == ChainType::bfloat16;
-  return type == ChainType::float32 || (op != Elementwise::rsqrt && op != Elementwise::cube);
+  if (op == Elementwise::sqrt) return dtype == at::kBFloat16 || (dtype == at::kHalf && !is_power);
+  return dtype == at::kFloat || (op != Elementwise::rsqrt && op != Elementwise::cube);
 }
 
 // A row stays in the second-level cache, with those that come of it.
@@ -133,7 +137,8 @@ class ChainMaker {
       : geometries_(geometries), readers_(readers), fast_(fast) {}
 
   // The chain, and behind it the views that something else reads.
-  std::vector<Instruction> of(std::vector<Link> links, int64_t numel, int64_t width) {
+  std::vector<Instruction> of(std::vector<Link> links, ChainNarrow narrow, int64_t numel, int64_t width) {
+    chain_.narrow = narrow;
     chain_.numel = numel;
     chain_.width = width;
     const std::map<Slot, int32_t> within = reads_of(links);
@@ -220,11 +225,15 @@ class ChainMaker {
     return static_cast<int32_t>(chain_.sources.size() - 1);
   }
 
-  // Libtorch rounds a number that it adds to bfloat16, not one that it multiplies or divides by.
+  // Libtorch rounds a number that it adds to narrow ones, not one that it multiplies or divides by.
   float scalar_of(const Link& link, const Operand& operand) const {
     const auto number = static_cast<float>(*number_of(operand));
-    const bool rounds = !fast_ && *type_of(geometries_[link.result()]) == ChainType::bfloat16;
-    return rounds && (link.op == Elementwise::add || link.op == Elementwise::sub) ? static_cast<float>(c10::BFloat16(number)) : number;
+    if (fast_ || (link.op != Elementwise::add && link.op != Elementwise::sub)) return number;
+    switch (geometries_[link.result()].dtype) {
+      case at::kBFloat16: return static_cast<float>(c10::BFloat16(number));
+      case at::kHalf: return static_cast<float>(c10::Half(number));
+      default: return number;
+    }
   }
 
   // Steps are counted behind the sources. Those that are no output get a tile, which is free again behind its last reader.
@@ -301,11 +310,34 @@ class Chaining {
   // Adds an operator to the run, if it can be part of it.
   bool joins(Instruction& instruction) { return joins_as_spread(instruction) || joins_as_reduction(instruction) || joins_as_each(instruction); }
 
-  void add(ChainWay way, Elementwise op, bool is_row, Instruction& instruction) { run_.push_back({way, op, is_row, std::move(instruction)}); }
+  void add(ChainWay way, Elementwise op, bool is_row, Instruction& instruction) {
+    each_dtype(instruction, [&](at::ScalarType dtype) {
+      if (is_narrow_type(dtype)) narrow_ = dtype;
+    });
+    run_.push_back({way, op, is_row, std::move(instruction)});
+  }
+
+  template <class Body>
+  void each_dtype(const Instruction& instruction, const Body& body) const {
+    body(result_of(instruction).dtype);
+    each_read(instruction, [&](Slot slot) { body(geometries_[slot].dtype); });
+  }
+
+  // Whether with an instruction the run has narrow numbers of one dtype at most.
+  bool has_one_narrow(const Instruction& instruction) const {
+    std::optional<at::ScalarType> narrow = narrow_;
+    bool has_one = true;
+    each_dtype(instruction, [&](at::ScalarType dtype) {
+      if (!is_narrow_type(dtype)) return;
+      has_one = has_one && narrow.value_or(dtype) == dtype;
+      narrow = dtype;
+    });
+    return has_one;
+  }
 
   bool joins_as_each(Instruction& instruction) {
     const auto op = chainable(instruction);
-    if (!op) return false;
+    if (!op || !has_one_narrow(instruction)) return false;
     const int64_t numel = numel_of(result_of(instruction));
     const bool is_row = has_rows() && result_of(instruction).sizes == row_sizes_;
     if (!run_.empty() && !is_row && (numel != numel_ || !spreads_rows(instruction))) return false;
@@ -350,7 +382,7 @@ class Chaining {
     const Geometry& rows = geometries_[instruction.operands[0].slots[0]];
     const int64_t width = rows.sizes.back(), numel = numel_of(rows);
     const bool fits = numel == numel_ && (!has_rows() || result_of(instruction).sizes == row_sizes_);
-    if (!run_.empty() && !fits) return false;
+    if (!has_one_narrow(instruction) || (!run_.empty() && !fits)) return false;
     numel_ = numel;
     width_ = width;
     row_sizes_ = result_of(instruction).sizes;
@@ -385,7 +417,8 @@ class Chaining {
     const Geometry& result = result_of(instruction);
     const auto type = type_of(result);
     if (!type || !is_dense(result) || result.offset != 0) return std::nullopt;
-    if (!fast_ && !has_same_bits(*op, *type)) return std::nullopt;
+    const bool is_power = instruction.name() == kPower;
+    if (!fast_ && !has_same_bits(*op, result.dtype, is_power)) return std::nullopt;
     for (int i = 0; i < elementwise_facts(*op).arity; i++) {
       const Operand& operand = instruction.operands[static_cast<size_t>(i)];
       if (operand.kind != Operand::Kind::tensor) {
@@ -405,9 +438,11 @@ class Chaining {
     if (is_lone_reduction) {
       made_.push_back(std::move(run_[0].instruction));
     } else if (!run_.empty()) {
-      for (Instruction& made : ChainMaker(geometries_, readers_, fast_).of(std::move(run_), numel_, width_)) made_.push_back(std::move(made));
+      const ChainNarrow narrow = narrow_ == at::kHalf ? ChainNarrow::float16 : ChainNarrow::bfloat16;
+      for (Instruction& made : ChainMaker(geometries_, readers_, fast_).of(std::move(run_), narrow, numel_, width_)) made_.push_back(std::move(made));
     }
     run_.clear();
+    narrow_.reset();
     width_ = 1;
   }
 
@@ -415,6 +450,7 @@ class Chaining {
   const std::vector<int32_t>& readers_;
   const bool fast_;
   std::vector<Link> run_;
+  std::optional<at::ScalarType> narrow_;  // of the run's numbers that are not float32
   int64_t numel_ = 0;  // of the run, without its rows' numbers
   int64_t width_ = 1;  // of its rows; 1 while it has none
   std::vector<int64_t> row_sizes_;

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/float_formats.h"
+#include "kernels/cpu/halves.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/row_rules.h"
@@ -18,31 +19,52 @@ namespace {
 // A tile of each value stays in the first cache.
 constexpr int64_t kTile = 1024;
 
-template <class Function>
+template <class Narrow, class Function>
 void with_type(ChainType type, const Function& body) {
-  if (type == ChainType::bfloat16) body(static_cast<c10::BFloat16*>(nullptr));
+  if (type == ChainType::narrow) body(static_cast<Narrow*>(nullptr));
   else body(static_cast<float*>(nullptr));
 }
 
-size_t bytes_of(ChainType type) { return type == ChainType::bfloat16 ? sizeof(c10::BFloat16) : sizeof(float); }
+size_t bytes_of(ChainType type) { return type == ChainType::narrow ? sizeof(uint16_t) : sizeof(float); }
 
 // A step of one operand is given it twice.
 template <class One, class Other, class To>
 struct Apply {
   static TROUPE_INLINE void run(Elementwise op, const One* one, const Other* other, To* __restrict to, int64_t numel) {
     switch (op) {
-#define TROUPE_EACH(name, arity, value)                                                        \
-  case Elementwise::name:                                                                      \
-    if constexpr (arity == 2 || std::is_same_v<One, Other>) {                                  \
-      for (int64_t i = 0; i < numel; i++) {                                                    \
-        [[maybe_unused]] const float a = load(one, i), b = load(other, i);                     \
-        store(to, i, value);                                                                   \
-      }                                                                                        \
-    }                                                                                          \
+#define TROUPE_EACH(name, arity, value)                                                                                 \
+  case Elementwise::name:                                                                                               \
+    if constexpr (arity == 2 || std::is_same_v<One, Other>) {                                                           \
+      each_number(one, other, to, numel, [](float a, [[maybe_unused]] float b) TROUPE_INLINE_LAMBDA { return value; }); \
+    }                                                                                                                   \
     return;
       TROUPE_ELEMENTWISE(TROUPE_EACH) TROUPE_ELEMENTARY(TROUPE_EACH)
 #undef TROUPE_EACH
     }
+  }
+
+ private:
+  template <class Value>
+  static TROUPE_INLINE void each_number(const One* one, const Other* other, To* __restrict to, int64_t numel, const Value& value) {
+    if constexpr (std::is_same_v<One, c10::Half> || std::is_same_v<Other, c10::Half> || std::is_same_v<To, c10::Half>) {
+      const int64_t end = end_of_halves(numel);
+      for (int64_t i = 0; i < end; i += kHalves) {
+        float a[kHalves], b[kHalves], made[kHalves];
+        load_eight(one + i, a);
+        load_eight(other + i, b);
+        for (int64_t j = 0; j < kHalves; j++) made[j] = value(a[j], b[j]);
+        store_eight(made, to + i);
+      }
+      rest(one, other, to, end, numel, value);
+    } else {
+      for (int64_t i = 0; i < numel; i++) store(to, i, value(load(one, i), load(other, i)));
+    }
+  }
+
+  // Out of line, so that it is compiled once and not for each instruction set.
+  template <class Value>
+  static __attribute__((noinline)) void rest(const One* one, const Other* other, To* __restrict to, int64_t first, int64_t end, const Value& value) {
+    for (int64_t i = first; i < end; i++) store(to, i, value(load(one, i), load(other, i)));
   }
 };
 
@@ -83,6 +105,7 @@ void lay_out(const ChainSource& source, const Element* from, int64_t begin, int6
 }
 
 // The part of a chain that one thread computes: rows, one behind the other.
+template <class Narrow>
 class Pass {
  public:
   Pass(const Chain& chain, const std::vector<const void*>& sources, const std::vector<void*>& outputs, int64_t begin, int64_t end)
@@ -133,7 +156,7 @@ class Pass {
     }
     // The same in every tile.
     if (!is_first && count(source.is_row, tile_) % source.period == 0 && source.hold == 1) return tile;
-    with_type(source.type, [&](auto* type) {
+    with_type<Narrow>(source.type, [&](auto* type) {
       using Element = std::remove_pointer_t<decltype(type)>;
       lay_out(source, static_cast<const Element*>(from), place, here, reinterpret_cast<Element*>(tile));
     });
@@ -146,15 +169,15 @@ class Pass {
   }
 
   void apply(const ChainStep& step, const void* one, const void* other, void* to, int64_t numel) const {
-    with_type(type_of(step.one), [&](auto* first) {
-      with_type(step.type, [&](auto* made) {
+    with_type<Narrow>(type_of(step.one), [&](auto* first) {
+      with_type<Narrow>(step.type, [&](auto* made) {
         using One = std::remove_pointer_t<decltype(first)>;
         using To = std::remove_pointer_t<decltype(made)>;
         const One* const a = static_cast<const One*>(one);
         To* const y = static_cast<To*>(to);
         if (step.way == ChainWay::spread) return spread(a, y, numel);
         if (step.way != ChainWay::each) return run_best<ReduceRows<One, To>>(step.way, a, y, count(true, numel), chain_.width);
-        with_type(type_of(step.other), [&](auto* second) {
+        with_type<Narrow>(type_of(step.other), [&](auto* second) {
           using Other = std::remove_pointer_t<decltype(second)>;
           run_best<Apply<One, Other, To>>(step.op, a, static_cast<const Other*>(other), y, count(step.is_row, numel));
         });
@@ -181,7 +204,8 @@ class Pass {
 void run_chain(const Chain& chain, const std::vector<const void*>& sources, const std::vector<void*>& outputs) {
   const int64_t width = chain.width;
   at::parallel_for(0, chain.numel / width, grain_rows(width), [&](int64_t begin, int64_t end) {
-    Pass(chain, sources, outputs, begin * width, end * width).run();
+    if (chain.narrow == ChainNarrow::float16) Pass<c10::Half>(chain, sources, outputs, begin * width, end * width).run();
+    else Pass<c10::BFloat16>(chain, sources, outputs, begin * width, end * width).run();
   });
 }
 

@@ -9,11 +9,6 @@
 #include "kernels/cpu/float_bits.h"
 #include "kernels/cpu/isa.h"
 
-// Defines functions, and their text, of which kernels are made while the program runs (kernels/cuda/chain_text.h).
-#define TROUPE_WITH_TEXT(name, ...) \
-  __VA_ARGS__                       \
-  inline constexpr char name[] = #__VA_ARGS__;
-
 namespace troupe {
 
 // exp(value), within 1 ulp; 0 below -86.98 (no subnormal results), infinity above 88.72. NaN stays NaN.

@@ -6,21 +6,26 @@
 
 #include "kernels/cpu/isa.h"
 
+// Defines functions, and their text, of which kernels are made while the program runs (kernels/cuda/chain_text.h).
+#define TROUPE_WITH_TEXT(name, ...) \
+  __VA_ARGS__                       \
+  inline constexpr char name[] = #__VA_ARGS__;
+
 namespace troupe {
 
 TROUPE_INLINE uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 TROUPE_INLINE float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
-TROUPE_INLINE float float_of_bfloat16(uint16_t bits) { return float_of(static_cast<uint32_t>(bits) << 16); }
+TROUPE_WITH_TEXT(kBFloat16Text, TROUPE_INLINE float float_of_bfloat16(uint16_t bits) { return float_of(static_cast<uint32_t>(bits) << 16); }
 
 TROUPE_INLINE uint16_t bfloat16_of(float value) {
   const uint32_t bits = bits_of(value);
   const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
   const bool is_nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
   return static_cast<uint16_t>(is_nan ? 0x7FC0u : rounded);
-}
+})
 
-TROUPE_INLINE float float_of_float16(uint16_t half) {
+TROUPE_WITH_TEXT(kFloat16Text, TROUPE_INLINE float float_of_float16(uint16_t half) {
   constexpr uint32_t kRebias = (127u - 15u) << 23;
   const uint32_t magnitude = (half & 0x7FFFu) << 13;
   const uint32_t normal = magnitude + kRebias;
@@ -43,7 +48,7 @@ TROUPE_INLINE uint16_t float16_of(float value) {
   half = magnitude >= (143u << 23) ? 0x7C00u : half;       // 2^16 and above
   half = magnitude > 0x7F800000u ? 0x7E00u : half;         // NaN
   return static_cast<uint16_t>(half | (bits >> 16 & 0x8000u));
-}
+})
 
 // Up or down by chance, of which `word` is 32 bits: the mean over many is the value. What is finite stays so.
 TROUPE_INLINE uint16_t bfloat16_by_chance(float value, uint32_t word) {

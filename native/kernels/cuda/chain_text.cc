@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "kernels/cpu/float_bits.h"
 #include "kernels/cpu/row_rules.h"
 
 namespace troupe {
@@ -22,29 +23,41 @@ std::string literal(float value) {
   return text;
 }
 
-// A bfloat16 as its 16 bits: see float_bits.h, whose operations these are. The last lines are for the text of the CPU's headers.
+// What the texts of the CPU's headers need.
 constexpr const char* kBefore = R"(struct alignas(16) Four { float at[4]; };
 struct alignas(8) FourNarrow { unsigned short at[4]; };
-static __device__ inline float widened(float value) { return value; }
-static __device__ inline float widened(unsigned short bits) { return __int_as_float((int)((unsigned)bits << 16)); }
-static __device__ inline void round_to(float& to, float value) { to = value; }
-static __device__ inline void round_to(unsigned short& to, float value) {
-  const unsigned bits = (unsigned)__float_as_int(value);
-  to = (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-}
 using uint32_t = unsigned;
 using int32_t = int;
+using uint16_t = unsigned short;
 #define TROUPE_INLINE __device__ inline
 static TROUPE_INLINE uint32_t bits_of(float value) { return (uint32_t)__float_as_int(value); }
 static TROUPE_INLINE float float_of(uint32_t bits) { return __int_as_float((int)bits); }
 )";
+// Elements as float32 and back; narrow ones lie as their bits.
+constexpr const char* kOfFloat32 = R"(
+static TROUPE_INLINE float widened(float value) { return value; }
+static TROUPE_INLINE void round_to(float& to, float value) { to = value; }
+)";
+constexpr const char* kOfBFloat16 = R"(
+static TROUPE_INLINE float widened(uint16_t bits) { return float_of_bfloat16(bits); }
+static TROUPE_INLINE void round_to(uint16_t& to, float value) { to = bfloat16_of(value); }
+)";
+constexpr const char* kOfFloat16 = R"(
+static TROUPE_INLINE float widened(uint16_t bits) { return float_of_float16(bits); }
+static TROUPE_INLINE void round_to(uint16_t& to, float value) { to = float16_of(value); }
+)";
+
+std::string text_of(ChainNarrow narrow) {
+  const bool is_half = narrow == ChainNarrow::float16;
+  return std::string(kOfFloat32) + (is_half ? kFloat16Text : kBFloat16Text) + (is_half ? kOfFloat16 : kOfBFloat16);
+}
 
 class Writer {
  public:
   explicit Writer(const Chain& chain) : chain_(chain) {}
 
   std::string text() {
-    text_ = kBefore;
+    text_ = kBefore + text_of(chain_.narrow);
     if (has_elementary()) {
       for (const char* const part : {kExpText, kLogText, kLogOfText, kTanhText, kSigmoidText, kTanhGeluText, kExactGeluText}) text_ += std::string(part) + "\n";
     }
@@ -137,8 +150,8 @@ class Writer {
     const ChainSource& source = chain_.sources[index];
     return source.period != (source.is_row ? chain_.numel / chain_.width : chain_.numel);
   }
-  static const char* element(ChainType type) { return type == ChainType::bfloat16 ? "unsigned short" : "float"; }
-  static const char* four(ChainType type) { return type == ChainType::bfloat16 ? "FourNarrow" : "Four"; }
+  static const char* element(ChainType type) { return type == ChainType::narrow ? "unsigned short" : "float"; }
+  static const char* four(ChainType type) { return type == ChainType::narrow ? "FourNarrow" : "Four"; }
 
   std::string parameters() const {
     std::string all;
