@@ -63,7 +63,7 @@ for (const dtype of floatTypes) {
     digest(`step_along ${dtype} ${numel}`, [param, low]);
     digest(`chunk_square_sums ${dtype} ${numel}`, [ops.troupe.chunkSquareSums(given)]);
     const out = zeros([numel]);
-    ops.troupe.reduceRanks_(out, [given, given, normal([numel], 3)], 0, false);
+    ops.troupe.reduceRanks_(out, [given, given, normal([numel], 3)], 0);
     ops.troupe.collectGradients_(out, [given], [0], true);
     digest(`reduce_ranks, collect_gradients ${dtype} ${numel}`, [out]);
     if (dtype !== "float32") {

@@ -40,7 +40,7 @@ describe("chunk_square_sums", () => {
 
 describe("reduce_ranks_", () => {
   it.each(floatTypes)(
-    "adds slices of %s in list order in float32, on top of what is there when asked to",
+    "adds slices of %s in list order in float32, and sums the squares of its chunks when asked to",
     (dtype) => {
       const sources = [1, 2, 3].map((stream) => normal([10_000], stream, { dtype, std: 10 ** stream }));
       const parts = sources.map((source) => source.narrow(0, 777, 5001).to("float32")) as [
@@ -51,21 +51,24 @@ describe("reduce_ranks_", () => {
       const expected = parts[0].add(parts[1]).add(parts[2]);
       const out = full([5001], Number.NaN);
       setNumThreads(2);
-      ops.troupe.reduceRanks_(out, sources, 777, false);
+      ops.troupe.reduceRanks_(out, sources, 777);
+      expectSame(out, expected);
+      const squares = full([5], Number.NaN, { dtype: "float64" });
+      ops.troupe.reduceRanks_(out.fill_(Number.NaN), sources, 777, squares);
       setNumThreads(1);
       expectSame(out, expected);
-      ops.troupe.reduceRanks_(out, sources, 777, true);
-      expectSame(out, expected.add(parts[0]).add(parts[1]).add(parts[2]));
+      expectSame(squares, ops.troupe.chunkSquareSums(expected));
     },
   );
 
   it("refuses a slice that a source does not reach, and no sources", () => {
-    expect(refusal(() => ops.troupe.reduceRanks_(zeros(4), [zeros(9)], 6, false))?.message).toContain(
+    expect(refusal(() => ops.troupe.reduceRanks_(zeros(4), [zeros(9)], 6))?.message).toContain(
       "reach element 10",
     );
-    expect(refusal(() => ops.troupe.reduceRanks_(zeros(4), [], 0, false))?.message).toContain(
-      "at least one source",
-    );
+    expect(refusal(() => ops.troupe.reduceRanks_(zeros(4), [], 0))?.message).toContain("at least one source");
+    expect(
+      refusal(() => ops.troupe.reduceRanks_(zeros(4), [zeros(9)], 0, zeros(2).to("float64")))?.message,
+    ).toContain("float64 of 1 elements, got Double of [2]");
   });
 });
 

@@ -1,39 +1,18 @@
-// Sums of squares of every 1,024 elements of a flat buffer, in float64. A gradient's global norm is made of these: because
-// a chunk's sum does not depend on who holds it, the norm has the same bits for every number of shards.
+// A gradient's global norm is made of its chunks' sums of squares: because a chunk's sum does not depend on who holds it, the norm has the
+// same bits for every number of shards.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <type_traits>
 
-#include "kernels/cpu/float_formats.h"
-#include "kernels/cpu/isa.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/chunk_square_sums.h"
 #include "kernels/register.h"
 
 namespace troupe {
 namespace {
-
-constexpr int64_t kChunk = 1024;
-constexpr int kChunkLanes = 32;
-
-// The square of a float is exact in float64, so only the order of the additions matters, and that is the lanes'.
-template <class Element>
-struct ChunkSquareSums {
-  static TROUPE_INLINE void run(const Element* __restrict from, double* __restrict sums, int64_t numel,
-                                int64_t first_chunk, int64_t last_chunk) {
-    for (int64_t chunk = first_chunk; chunk < last_chunk; chunk++) {
-      const int64_t end = std::min(numel, (chunk + 1) * kChunk);
-      sums[chunk] = sum_terms<double, kChunkLanes>(chunk * kChunk, end, [&](int64_t i) TROUPE_INLINE_LAMBDA {
-        const double value = load(from, i);
-        return value * value;
-      });
-    }
-  }
-};
 
 void sum_chunks(const at::Tensor& flat, const at::Tensor& sums) {
   const bool known = with_float_type(flat.scalar_type(), [&](auto* type) {

@@ -23,7 +23,7 @@ std::string literal(float value) {
   return text;
 }
 
-// What the texts of the CPU's headers need.
+// Names that the texts of the CPU's headers use.
 constexpr const char* kBefore = R"(struct alignas(16) Four { float at[4]; };
 struct alignas(8) FourNarrow { unsigned short at[4]; };
 using uint32_t = unsigned;

@@ -63,12 +63,13 @@ void round_stochastic(const at::Tensor& out, const at::Tensor& values, PhiloxRow
   launch_round_stochastic(call.stream(), array_of(out), floats(values), out.numel(), place_of(row, offset));
 }
 
-void reduce_ranks(const at::Tensor& out, at::TensorList sources, int64_t begin, bool accumulate) {
+void reduce_ranks(const at::Tensor& out, at::TensorList sources, int64_t begin, const at::Tensor& squares) {
   const Call call(out);
   for (size_t rank = 0; rank < sources.size(); rank++) {
     const at::Tensor from = sources[rank].view({-1}).narrow(0, begin, out.numel());
-    launch_add_range(call.stream(), array_of(out), array_of(from), out.numel(), accumulate || rank > 0);
+    launch_add_range(call.stream(), array_of(out), array_of(from), out.numel(), rank > 0);
   }
+  if (squares.defined()) launch_chunk_square_sums(call.stream(), array_of(out), out.numel(), squares.data_ptr<double>());
 }
 
 // Added at once: a model has hundreds, of microseconds each.

@@ -17,6 +17,14 @@ export interface Gathered {
   readonly others: readonly (Tensor | undefined)[];
 }
 
+/** Memory for what a member sums. */
+export interface Summed {
+  /** Float32. */
+  readonly sum: Tensor;
+  /** Sums of squares of each 1,024 of them, float64; undefined if nobody wants them. */
+  readonly squares: Tensor | undefined;
+}
+
 /**
  * Collectives of the members of one axis. Every operation is asynchronous and named by a key, its place in the program
  * ("reduce/12/h.3"). Members may join early, late or interleaved; keys need no order and cannot deadlock. Each member joins a
@@ -40,13 +48,13 @@ export interface ProcessGroup {
    * Sums the members' flat inputs over this member's range.
    * @param input - same size on every member; ownership passes
    * @param ranges - ranges of all members, in order
-   * @param output - returns memory for this member's range, float32; called once the inputs are there
+   * @param output - returns memory for this member's range; called once the inputs are there
    */
   reduceScatter(
     key: string,
     input: Tensor,
     ranges: readonly MemberRange[],
-    output: () => Tensor,
+    output: () => Summed,
   ): Promise<void>;
   /**
    * Sums the members' flat inputs over all elements, on every member.

@@ -355,7 +355,7 @@ export const schemas: readonly string[] = [
   "troupe::chunk_square_sums(Tensor flat) -> Tensor",
   "troupe::sum_square_sums(Tensor shares, int members, int[] chunks, int kinds) -> Tensor",
   "troupe::gradient_scales(Tensor squares, float divisor, float[] limits, bool leaves_out) -> Tensor",
-  "troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()",
+  "troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, Tensor(b!)? squares=None) -> ()",
   "troupe::placeholder(int[] size, ScalarType dtype) -> Tensor",
   "troupe::observe(Tensor x, int id) -> Tensor",
   "troupe::observed(int id) -> Tensor[]",

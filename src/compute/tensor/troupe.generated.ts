@@ -280,15 +280,16 @@ export function gradientScales(squares: Tensor, divisor: number, limits: readonl
 }
 
 /**
- * out[i] = Σ sources[·][begin + i] in list order, float32, added to out when accumulating.
+ * out[i] = Σ sources[·][begin + i] in list order, float32; squares: the sum of squares of each 1,024 of them, float64.
  *
- * `troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, bool accumulate) -> ()`
+ * `troupe::reduce_ranks_(Tensor(a!) out, Tensor[] sources, int begin, Tensor(b!)? squares=None) -> ()`
  */
-export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: number, accumulate: boolean): void {
+export function reduceRanks_(out: Tensor, sources: readonly Tensor[], begin: number, squares?: Tensor): void {
   frame[0] = handleOf(out, "reduceRanks_", "out");
   const next = putTensors(1, sources, "reduceRanks_", "sources");
   frame[next] = begin;
-  frame[next + 1] = accumulate ? 1 : 0;
+  frame[next + 1] = squares === undefined ? 0 : 1;
+  frame[next + 2] = squares === undefined ? 0 : handleOf(squares, "reduceRanks_", "squares");
   call(353);
 }
 

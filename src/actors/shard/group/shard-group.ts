@@ -4,6 +4,7 @@ import type {
   MemberRange,
   ProcessGroup,
   Reduction,
+  Summed,
 } from "../../../compute/collectives/index.ts";
 import { type FlatBlock, ownedRange } from "../../../compute/parallel/index.ts";
 import {
@@ -107,11 +108,12 @@ export class ShardGroup implements ProcessGroup {
     key: string,
     input: Tensor,
     ranges: readonly MemberRange[],
-    output: () => Tensor,
+    output: () => Summed,
   ): Promise<void> {
     const parts = await this.#parts(key, input, ranges);
     const begin = this.sharesMemory ? (ranges[this.rank]?.begin ?? 0) : 0;
-    ops.troupe.reduceRanks_(output(), parts, begin, false);
+    const { sum, squares } = output();
+    ops.troupe.reduceRanks_(sum, parts, begin, squares);
     for (const part of parts) part.dispose();
   }
 
@@ -124,7 +126,7 @@ export class ShardGroup implements ProcessGroup {
     const parts = await this.#parts(key, input, ranges);
     const sum = output();
     const slices = this.sharesMemory ? [] : slicesOf(sum, ranges);
-    ops.troupe.reduceRanks_(slices[this.rank] ?? sum, parts, 0, false);
+    ops.troupe.reduceRanks_(slices[this.rank] ?? sum, parts, 0);
     for (const part of parts) part.dispose();
     if (this.sharesMemory) return;
     await this.#spread(`${key} sums`, slices);
@@ -244,7 +246,7 @@ export class ShardGroup implements ProcessGroup {
       [...served, this.rank].map((member) => {
         const { begin, end } = ranges[member] as MemberRange;
         const sum = hold(() => empty([end - begin], { dtype: "float32" }));
-        ops.troupe.reduceRanks_(sum, inputs, begin, false);
+        ops.troupe.reduceRanks_(sum, inputs, begin);
         return [member, sum];
       }),
     );

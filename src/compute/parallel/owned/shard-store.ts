@@ -11,7 +11,7 @@ import {
   tagMemory,
   vacate,
 } from "../../tensor/index.ts";
-import { type FlatBlock, memberOf, piecesIn, sliceOf } from "../blocks/flat-block.ts";
+import { type FlatBlock, memberOf, piecesIn, SLICE_ALIGNMENT, sliceOf } from "../blocks/flat-block.ts";
 import { splittingOf } from "../layout/zero.ts";
 import { ownedRange } from "./owned-range.ts";
 
@@ -23,6 +23,8 @@ interface HeldBlock {
   readonly gathered: Gathered | undefined;
   /** Reduced gradient of the step, see {@link ShardStore.reduce}; at level ≥ 2 only the owned range. */
   gradient: Tensor | undefined;
+  /** Its chunks' sums of squares, if they were made with it. */
+  squares: Tensor | undefined;
 }
 
 /**
@@ -64,7 +66,7 @@ export class ShardStore {
    * @param gathered - its ranges, if ranks do not share memory; ownership passes
    */
   add(layout: FlatBlock, full: Tensor, gathered?: Gathered): void {
-    this.#blocks.push({ layout, full, gathered, gradient: undefined });
+    this.#blocks.push({ layout, full, gathered, gradient: undefined, squares: undefined });
   }
 
   /** @returns the gathered parameters of a block, in the compute dtype */
@@ -95,7 +97,10 @@ export class ShardStore {
     }
     const slices = layout.group.map((_, member) => sliceOf(layout, member));
     if (splittingOf(layout.zero).gradients)
-      await group.reduceScatter(key, gradient, slices, () => renewGradient(held, layout.sliceNumel));
+      await group.reduceScatter(key, gradient, slices, () => {
+        const sum = renewGradient(held, layout.sliceNumel);
+        return { sum, squares: layout.counted ? renewSquares(held) : undefined };
+      });
     else await group.allReduce(key, gradient, slices, () => renewGradient(held, layout.numel));
   }
 
@@ -107,7 +112,7 @@ export class ShardStore {
   squareSums(block: number, parts: readonly ReadonlySet<string>[]): Tensor {
     return scope(() => {
       const gradient = this.#gradientOfSlice(block);
-      const all = ops.troupe.chunkSquareSums(gradient);
+      const all = this.#at(block).squares?.alias() ?? ops.troupe.chunkSquareSums(gradient);
       if (parts.length === 0) return all;
       const ofParts = parts.map((names) => ops.troupe.chunkSquareSums(this.#only(block, gradient, names)));
       return ops.cat([all, ...ofParts]);
@@ -163,6 +168,7 @@ export class ShardStore {
     const held = this.#at(block);
     const gradient = reducedGradient(held);
     held.gradient = undefined;
+    dropSquares(held);
     const { begin, end } = ownedRange(held.layout, this.#rank);
     if (gradient.numel === end - begin) return gradient;
     const owned = hold(() => gradient.narrow(0, begin, end - begin));
@@ -174,6 +180,7 @@ export class ShardStore {
     for (const held of this.#blocks) {
       held.gradient?.dispose();
       held.gradient = undefined;
+      dropSquares(held);
     }
   }
 
@@ -198,6 +205,19 @@ function renewGradient(held: HeldBlock, numel: number): Tensor {
   held.gradient?.dispose();
   held.gradient = tagMemory("gradients", () => hold(() => empty([numel], { dtype: "float32" })));
   return held.gradient;
+}
+
+/** Memory for the sums of squares of the gradient's chunks, in place of the last. */
+function renewSquares(held: HeldBlock): Tensor {
+  dropSquares(held);
+  const numChunks = reducedGradient(held).numel / SLICE_ALIGNMENT;
+  held.squares = hold(() => empty([numChunks], { dtype: "float64" }));
+  return held.squares;
+}
+
+function dropSquares(held: HeldBlock): void {
+  held.squares?.dispose();
+  held.squares = undefined;
 }
 
 function reducedGradient(held: HeldBlock): Tensor {
