@@ -42,7 +42,8 @@ describe("GPT-2 over tensor-parallel ranks is GPT-2 on one device", () => {
       expect(relativeError(logits, one.logits)).toBeLessThan(2 * TOLERANCE);
     }
     expectNear(wholeOf(all.map((rank) => rank.gradients)), wholeOf([one.gradients]), TOLERANCE);
-    expectNear(wholeOf(all.map((rank) => rank.parameters)), wholeOf([one.parameters]), TOLERANCE);
+    // AdamW divides a gradient by its own size: where that was small in a step, the error has grown by as much.
+    expectNear(wholeOf(all.map((rank) => rank.parameters)), wholeOf([one.parameters]), 4 * TOLERANCE);
   });
 
   const narrow = [
