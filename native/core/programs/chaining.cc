@@ -109,10 +109,14 @@ std::optional<Elementwise> elementwise_of(const Instruction& instruction) {
   return op;
 }
 
-// Whether libtorch rounds as the chain does. Its root of float32 is a library's, not always the nearest; with narrow numbers it rounds between
-// two operations of its own, or does in some elements. Powers of float16 are the C library's, where the root of -0 is 0.
-bool has_same_bits(Elementwise op, at::ScalarType dtype, bool is_power) {
+// Whether libtorch gives these bits. On the CPU it does not round all roots of float32 to the nearest, and rounds between two operations in
+// reciprocal roots and cubes of narrow numbers. Powers of float16 are the C library's, where the root of -0 is 0. A GPU has its own
+// reciprocal root and powers but squares, and multiplies by the reciprocal of a number that it divides by.
+bool has_same_bits(const Instruction& instruction, Elementwise op, at::ScalarType dtype, bool is_gpu) {
+  const bool is_power = instruction.name() == kPower;
   if (is_elementary(op)) return false;
+  if (is_gpu && (op == Elementwise::rsqrt || (is_power && op != Elementwise::square))) return false;
+  if (is_gpu && op == Elementwise::div && number_of(instruction.operands[1])) return false;
   if (op == Elementwise::sqrt) return dtype == at::kBFloat16 || (dtype == at::kHalf && !is_power);
   return dtype == at::kFloat || (op != Elementwise::rsqrt && op != Elementwise::cube);
 }
@@ -133,8 +137,8 @@ struct Link {
 // Makes the steps of a chain from its links.
 class ChainMaker {
  public:
-  ChainMaker(const std::vector<Geometry>& geometries, const std::vector<int32_t>& readers, bool fast)
-      : geometries_(geometries), readers_(readers), fast_(fast) {}
+  ChainMaker(const Program& program, const std::vector<int32_t>& readers, bool fast)
+      : geometries_(program.geometries), readers_(readers), fast_(fast), is_gpu_(program.device.is_cuda()) {}
 
   // The chain, and behind it the views that something else reads.
   std::vector<Instruction> of(std::vector<Link> links, ChainNarrow narrow, int64_t numel, int64_t width) {
@@ -225,10 +229,10 @@ class ChainMaker {
     return static_cast<int32_t>(chain_.sources.size() - 1);
   }
 
-  // Libtorch rounds a number that it adds to narrow ones, not one that it multiplies or divides by.
+  // On the CPU libtorch rounds a number that it adds to narrow ones, not one that it multiplies or divides by.
   float scalar_of(const Link& link, const Operand& operand) const {
     const auto number = static_cast<float>(*number_of(operand));
-    if (fast_ || (link.op != Elementwise::add && link.op != Elementwise::sub)) return number;
+    if (fast_ || is_gpu_ || (link.op != Elementwise::add && link.op != Elementwise::sub)) return number;
     switch (geometries_[link.result()].dtype) {
       case at::kBFloat16: return static_cast<float>(c10::BFloat16(number));
       case at::kHalf: return static_cast<float>(c10::Half(number));
@@ -271,7 +275,7 @@ class ChainMaker {
 
   const std::vector<Geometry>& geometries_;
   const std::vector<int32_t>& readers_;
-  const bool fast_;
+  const bool fast_, is_gpu_;
   Chain chain_;
   Operand sources_{Operand::Kind::tensors, {}, {}, 0};
   std::vector<Step> steps_;
@@ -283,7 +287,7 @@ class ChainMaker {
 class Chaining {
  public:
   Chaining(const Program& program, const std::vector<int32_t>& readers, bool fast)
-      : geometries_(program.geometries), readers_(readers), fast_(fast) {}
+      : program_(program), geometries_(program.geometries), readers_(readers), fast_(fast) {}
 
   std::vector<Instruction> of(std::vector<Instruction> instructions) {
     for (Instruction& instruction : instructions) {
@@ -417,8 +421,7 @@ class Chaining {
     const Geometry& result = result_of(instruction);
     const auto type = type_of(result);
     if (!type || !is_dense(result) || result.offset != 0) return std::nullopt;
-    const bool is_power = instruction.name() == kPower;
-    if (!fast_ && !has_same_bits(*op, result.dtype, is_power)) return std::nullopt;
+    if (!fast_ && !has_same_bits(instruction, *op, result.dtype, program_.device.is_cuda())) return std::nullopt;
     for (int i = 0; i < elementwise_facts(*op).arity; i++) {
       const Operand& operand = instruction.operands[static_cast<size_t>(i)];
       if (operand.kind != Operand::Kind::tensor) {
@@ -439,13 +442,14 @@ class Chaining {
       made_.push_back(std::move(run_[0].instruction));
     } else if (!run_.empty()) {
       const ChainNarrow narrow = narrow_ == at::kHalf ? ChainNarrow::float16 : ChainNarrow::bfloat16;
-      for (Instruction& made : ChainMaker(geometries_, readers_, fast_).of(std::move(run_), narrow, numel_, width_)) made_.push_back(std::move(made));
+      for (Instruction& made : ChainMaker(program_, readers_, fast_).of(std::move(run_), narrow, numel_, width_)) made_.push_back(std::move(made));
     }
     run_.clear();
     narrow_.reset();
     width_ = 1;
   }
 
+  const Program& program_;
   const std::vector<Geometry>& geometries_;
   const std::vector<int32_t>& readers_;
   const bool fast_;
