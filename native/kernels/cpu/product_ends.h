@@ -139,7 +139,7 @@ class ProductEnds {
         height_(height),
         out_stride_(out.dim() == 2 ? out.stride(0) : columns),
         fits_streams_(static_cast<int64_t>(out.nbytes()) >= kStreamedBytes && out_stride_ % kRounded == 0 && begins_line(out) &&
-                      (!epilogue.product.defined() || begins_line(epilogue.product))) {
+                      (!epilogue.product.defined() || (columns % kRounded == 0 && begins_line(epilogue.product)))) {
     if (epilogue.bias.defined()) {
       bias_ = at::zeros({padded_columns_}, at::TensorOptions(at::kFloat));
       bias_.narrow(0, 0, columns).copy_(epilogue.bias);
