@@ -29,6 +29,8 @@ const placement =
 const { graph } = flags;
 if (graph !== "off" && graph !== "exact" && graph !== "fast")
   refuse(usage, "--graph off, exact or fast", graph);
+if (!["no", "blocks"].includes(flags.recompute)) refuse(usage, "--recompute no or blocks", flags.recompute);
+const recompute = flags.recompute === "blocks";
 const steps = countIn(usage, flags, "steps");
 // At least one step: the first one's end is where the clock starts.
 const warmup = Math.max(1, numberOf(usage, "warmup", flags.warmup));
@@ -48,6 +50,7 @@ await using runtime = await Runtime.spawn({
   placement,
   graph,
   precision: dtype,
+  recompute,
   seed: numberOf(usage, "seed", flags.seed),
   ...(flags.threads === undefined ? {} : { threadsPerRank: countOf(usage, "threads", flags.threads) }),
 });
@@ -117,7 +120,7 @@ console.log(
     products: dtype === "bf16" ? nativeInfo().bfloat16Products : "libtorch",
     strategy,
     compile: graph !== "off" && graph,
-    recompute: false,
+    recompute,
     params: numParameters,
     batch,
     seq,

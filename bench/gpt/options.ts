@@ -24,6 +24,7 @@ export const gptOptions = {
   data: { ...text, default: "" },
   seed: { ...text, default: "0" },
   dropout: { ...text, default: "0" },
+  recompute: { ...text, default: "no" },
   between: { ...text, default: "0" },
 } as const;
 
@@ -46,6 +47,7 @@ export const gptUsage = `
   --data FILE       bytes that are learnt (random tokens)
   --seed N          (0)
   --dropout RATE    (0)
+  --recompute WHAT  no, or blocks: their activations are computed again in backward (no)
   --between MS      of products between steps, for the rate that cores have just then; with --threads 1 (0)`;
 
 type Count = "ranks" | "layers" | "dim" | "heads" | "vocab" | "batch" | "seq" | "steps";
