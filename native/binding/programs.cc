@@ -213,25 +213,27 @@ Napi::Value ProgramFits(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), program->fits(FrameLists(info.Env()).tensors()));
 }
 
-// playForward(program, keep): on the lists arguments, streams, and which results shall ask for gradients, and on lists of tensors; the
-// frame then holds the results. Returns the call's number, 0 if nothing is kept of it.
+// playForward(program, purpose): on the lists arguments, streams, and which results shall ask for gradients, and on lists of tensors; the
+// frame then holds the results, unless it is for backward alone. Returns the call's number, 0 if nothing is kept of it.
 Napi::Value PlayForward(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
   ProgramTable::Call call{named(table.programs, number_at(info, 0)), {}, {}};
-  const bool keep = info[1].ToBoolean();
+  const auto purpose = static_cast<Purpose>(number_at(info, 1));
   FrameLists lists(info.Env());
   const Tensors arguments = lists.tensors();
   call.played.late = lists.numbers();
   const std::vector<int64_t> leaves = lists.numbers();
   call.played.lists = lists.many();
   const auto captured = table.captured.find(number_at(info, 0));
-  if (captured != table.captured.end()) call.captured = captured->second->open(keep);
-  Tensors results = call.captured ? call.captured->forward(arguments) : call.program->forward(arguments, keep, call.played);
-  for (size_t i = 0; i < results.size(); i++) {
-    if (leaves[i] != 0) results[i].set_requires_grad(true);
+  if (captured != table.captured.end()) call.captured = captured->second->open(purpose != Purpose::results);
+  Tensors results = call.captured ? call.captured->forward(arguments) : call.program->forward(arguments, purpose, call.played);
+  if (purpose != Purpose::backward) {
+    for (size_t i = 0; i < results.size(); i++) {
+      if (leaves[i] != 0) results[i].set_requires_grad(true);
+    }
+    give_all(info.Env(), std::move(results));
   }
-  give_all(info.Env(), std::move(results));
-  if (!keep) return Napi::Number::New(info.Env(), 0);
+  if (purpose == Purpose::results) return Napi::Number::New(info.Env(), 0);
   const uint32_t number = table.next++;
   table.calls.emplace(number, std::move(call));
   return Napi::Number::New(info.Env(), number);
@@ -239,7 +241,7 @@ Napi::Value PlayForward(const Napi::CallbackInfo& info) {
 
 // playBackward(call): from the lists in the frame: gradients; flat tensors that gradients may be written to; for each its gradient's
 // index and the element it begins at. The frame then holds a gradient for each that was recorded, 0 for none. The call's values are
-// released.
+// released. Whether the program takes gradients that lie so; otherwise nothing was computed.
 Napi::Value PlayBackward(const Napi::CallbackInfo& info) {
   ProgramTable& table = ProgramTable::of(info.Env());
   ProgramTable::Call call = std::move(named(table.calls, number_at(info, 0)));
@@ -253,8 +255,9 @@ Napi::Value PlayBackward(const Napi::CallbackInfo& info) {
     places[i].gradient = static_cast<size_t>(numbers[2 * i]);
     places[i].begin = numbers[2 * i + 1];
   }
-  give_all(info.Env(), call.captured ? call.captured->backward(gradients) : call.program->backward(gradients, call.played, places));
-  return info.Env().Undefined();
+  const bool takes = call.program->takes(gradients);
+  if (takes) give_all(info.Env(), call.captured ? call.captured->backward(gradients) : call.program->backward(gradients, call.played, places));
+  return Napi::Boolean::New(info.Env(), takes);
 }
 
 // dropCall(call)

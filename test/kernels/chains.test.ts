@@ -49,7 +49,7 @@ function played(body: Body, inputs: readonly Tensor[], upstream: Tensor, fast = 
   improveProgram(program, fast);
   const { forward, backward } = describeProgram(program);
   const { results, call } = playForward(program, inputs, [], [false], true);
-  const gradients = playBackward(call, [upstream], leaves.length);
+  const gradients = playBackward(call, [upstream], leaves.length) ?? [];
   dropProgram(program);
   return {
     results: [...results, ...gradients],

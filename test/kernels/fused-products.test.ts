@@ -97,7 +97,7 @@ function played(of: Case, fast: boolean, places: readonly GradientPlace[] = []):
   improveProgram(program, fast);
   const { forward, backward } = describeProgram(program);
   const { results, call } = playForward(program, inputs, of.p === 0 ? [] : [stream], [false], true);
-  const gradients = playBackward(call, [upstream], inputs.length, places);
+  const gradients = playBackward(call, [upstream], inputs.length, places) ?? [];
   const lines = [...forward.operators, "backward", ...backward.operators].join("\n");
   return { results: [...results, ...gradients.map((gradient) => gradient as Tensor)], lines };
 }

@@ -1,37 +1,25 @@
 import { describe, expect, it } from "vitest";
-import {
-  bindRandomness,
-  Dropout,
-  joinHeads,
-  LayerNorm,
-  Linear,
-  Module,
-  ModuleList,
-  materialize,
-  Randomness,
-  splitHeads,
-} from "../../src/compute/nn/index.ts";
-import {
-  type BlockEngine,
-  Mesh,
-  planBlocks,
-  type Recompute,
-  type RecordedProgram,
-  type Unrecorded,
-} from "../../src/compute/parallel/index.ts";
+import { Dropout, joinHeads, LayerNorm, Linear, Module, splitHeads } from "../../src/compute/nn/index.ts";
 import {
   arange,
-  type Device,
-  full,
+  beginRecording,
+  endForward,
+  grad,
+  improveProgram,
+  memory,
   nativeInfo,
-  onDevice,
+  ones,
   ops,
+  playBackward,
+  playForwardAgain,
+  recordBackward,
+  resetPeakMemory,
   scope,
   type Tensor,
   tensor,
   zeros,
 } from "../../src/compute/tensor/index.ts";
-import { readyEngine } from "./ready-engine.ts";
+import { type Choices, trainStack as train } from "./train-stack.ts";
 
 const width = 8;
 
@@ -49,96 +37,6 @@ class Layer extends Module {
     const z = y.mul(gate.sum(-1, true)).add(x, 0.5);
     return mask === undefined ? z : z.mul(mask);
   }
-}
-
-/** The results of a model's steps: loss and all gradients, bit by bit. */
-interface Steps {
-  readonly bits: string[];
-  readonly unrecorded: readonly Unrecorded[];
-  readonly programs: readonly RecordedProgram[];
-}
-
-class Stack<L extends Module & { forward(x: Tensor, mask?: Tensor): Tensor }> extends Module {
-  readonly first = new Linear(width, width);
-  readonly layers: ModuleList<L>;
-  constructor(layers: L[]) {
-    super();
-    this.layers = new ModuleList(layers);
-  }
-  override forward(x: Tensor, mask?: Tensor): Tensor {
-    let y = this.first.forward(x);
-    for (const layer of this.layers) y = mask === undefined ? layer.forward(y) : layer.forward(y, mask);
-    return y.square().mean();
-  }
-}
-
-interface Choices {
-  readonly programs: boolean;
-  readonly recompute?: Recompute;
-  /** Rows of each step's batch. */
-  readonly rows?: readonly number[];
-  readonly microBatches?: number;
-  /** Where it computes. Default: the host. */
-  readonly device?: Device;
-  readonly onStep?: (step: number, model: Module) => void;
-}
-
-function train(
-  layers: () => (Module & { forward(x: Tensor, mask?: Tensor): Tensor })[],
-  choices: Choices,
-): Steps {
-  return onDevice(choices.device ?? "cpu", () => trainHere(layers, choices));
-}
-
-function trainHere(
-  layers: () => (Module & { forward(x: Tensor, mask?: Tensor): Tensor })[],
-  choices: Choices,
-): Steps {
-  const { programs, recompute = false, rows = [3, 3, 3, 3, 3], microBatches = 1, onStep } = choices;
-  const model = new Stack(layers());
-  materialize(model, { seed: 3 });
-  const randomness = new Randomness(7);
-  bindRandomness(model, randomness);
-  const values = new Map([...model.namedParameters()].map(([name, parameter]) => [name, parameter.tensor]));
-  const bits: string[] = [];
-  const plan = planBlocks(model, { zero: 3, mesh: new Mesh({}), rank: 0, recompute });
-  const engine: BlockEngine<number> = readyEngine(plan, {
-    values,
-    randomness,
-    programs,
-    onReduced: (block, gradients) =>
-      bits.push(`${block} ${[...gradients.values()].map((each) => each.join())}`),
-  });
-  rows.forEach((count, step) => {
-    onStep?.(step, model);
-    randomness.step = step;
-    engine.begin("step");
-    scope(() => {
-      const x = tensor(
-        Float32Array.from({ length: count * width }, (_, index) => Math.sin(index + step)),
-        { shape: [count, width] },
-      );
-      const mask = tensor(
-        Float32Array.from({ length: count }, (_, index) => (index + step) % 2),
-        { shape: [count, 1] },
-      );
-      // All forwards first, as a pipeline's warm-up has them.
-      for (let microBatch = 0; microBatch < microBatches; microBatch++) {
-        randomness.microBatch = microBatch;
-        const loss = engine.forward({ microBatch, chunk: 0 }, () => model.forward(x, mask)).result as Tensor;
-        bits.push(`${loss.item()}`);
-      }
-      for (let microBatch = 0; microBatch < microBatches; microBatch++) {
-        randomness.microBatch = microBatch;
-        const last = microBatch === microBatches - 1;
-        engine.backward({ microBatch, chunk: 0 }, [full([], 1)], { chunk: last, step: last });
-      }
-    });
-  });
-  const unrecorded = engine.takeUnrecorded();
-  const recorded = engine.takePrograms();
-  engine.dispose();
-  return { bits, unrecorded, programs: recorded };
 }
 
 const twoLayers = () => [new Layer(), new Layer()];
@@ -241,6 +139,26 @@ describe("programs of blocks", () => {
     else expect(lines.filter((line) => line.includes("aten::clone")).length).toBeLessThanOrEqual(mostCopies);
   });
 
+  it("compute again only what backward needs", () => {
+    const [rows, columns] = [512, 2048];
+    scope(() => {
+      const x = arange(rows).to("float32").view([rows, 1]).div(rows).requiresGrad_();
+      const recording = beginRecording([x], []);
+      const y = x.sigmoid().mul(2).expand([rows, columns]).contiguous();
+      expect(endForward(recording, [y], [])).toBe("");
+      const upstream = ones([rows, columns]);
+      const { gradients, program } = recordBackward(recording, [upstream], () => grad([y], [x], [upstream]));
+      if (typeof program !== "number") throw new Error(`${program}`);
+      improveProgram(program);
+      resetPeakMemory();
+      const before = memory().totalBytes;
+      const call = playForwardAgain(program, [x], []);
+      expect(memory().peakBytes - before).toBeLessThan(4 * rows * columns);
+      const again = playBackward(call, [upstream], 1)?.[0] as Tensor;
+      expect(again.toTypedArray()).toEqual(gradients[0]?.toTypedArray());
+    });
+  });
+
   it("give the gradient of a bias that the block computes for its attention", () => {
     class Attends extends Layer {
       override forward(x: Tensor, mask?: Tensor): Tensor {
@@ -316,7 +234,7 @@ describe("programs of blocks", () => {
     // Six kinds of calls, one after the other: of four programs none is there when its kind comes again.
     const rows = Array.from({ length: 40 }, (_, step) => 1 + (step % 6));
     const replayed = train(twoLayers, { programs: true, rows });
-    const reason = "32 programs that were dropped before a second call like their first";
+    const reason = "32 programs dropped in a row before they were used: its calls differ too much";
     expect(replayed.unrecorded.map((block) => block.reason)).toEqual([reason, reason]);
     expect(replayed.bits).toEqual(train(twoLayers, { programs: false, rows }).bits);
   });

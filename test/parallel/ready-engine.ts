@@ -27,12 +27,14 @@ export function readyEngine(plan: BlockPlan, options: ReadyOptions = {}): BlockE
     release: () => {},
     reduce: (block: number, flat: Tensor) => {
       const { name = "", parameters = [] } = plan.layouts[block] ?? {};
-      const gradients = scope(() =>
-        parameters.map(({ name, offset, numel }): [string, number[]] => [
+      const gradients = scope(() => {
+        // An array of bfloat16 has bits instead of numbers.
+        const all = flat.dtype === "bfloat16" ? flat.to("float32") : flat;
+        return parameters.map(({ name, offset, numel }): [string, number[]] => [
           name,
-          Array.from(flat.narrow(0, offset, numel).toTypedArray(), Number),
-        ]),
-      );
+          Array.from(all.narrow(0, offset, numel).toTypedArray(), Number),
+        ]);
+      });
       flat.dispose();
       onReduced(name, new Map(gradients));
     },

@@ -59,7 +59,7 @@ bool takes_late_list(const Instruction& instruction) {
 
 CapturedCall::CapturedCall(std::shared_ptr<const Program> program, bool keep) : program_(std::move(program)) {
   for (const ArgumentFacts& facts : program_->arguments) arguments_.push_back(empty_as(facts.geometry, program_->device));
-  forward_ = capture_graph(program_->device, nullptr, [&] { results_ = program_->forward(arguments_, keep, played_); });
+  forward_ = capture_graph(program_->device, nullptr, [&] { results_ = program_->forward(arguments_, keep ? Purpose::results_and_backward : Purpose::results, played_); });
   if (!keep) played_ = {};
 }
 

@@ -23,7 +23,7 @@ class CapturedCall {
 
  private:
   const std::shared_ptr<const Program> program_;
-  // Graphs go last: tensors lie in their memory.
+  // Declared first, so destroyed last: the tensors below lie in the graphs' memory.
   std::unique_ptr<DeviceGraph> forward_, backward_;
   Tensors arguments_, results_, gradients_, made_;
   Played played_;  // what forward's graph leaves to the capture of backward

@@ -33,8 +33,8 @@ Operand operand_of(Slot slot) { return {Operand::Kind::tensor, {}, {slot}, 0}; }
 class Fusing {
  public:
   Fusing(const Program& program, std::vector<int32_t> readers) : program_(program), readers_(std::move(readers)) {
-    for (const Instruction& instruction : program.forwards) {
-      for (int32_t i = 0; i < instruction.num_backwards; i++) left_.push_back(gelu_of(instruction));
+    for (const std::vector<Instruction>* const half : {&program.forwards, &program.backwards}) {
+      for (const Instruction& instruction : *half) left_.insert(left_.end(), instruction.num_backwards, gelu_of(instruction));
     }
   }
 
@@ -42,9 +42,8 @@ class Fusing {
     made_.clear();
     bare_.clear();
     for (Instruction& instruction : instructions) {
-      if (!becomes_product(instruction) && !takes_gelu(instruction) && !takes_gradient(instruction) && !takes_dropout(instruction)) {
-        takes_residual(instruction);
-      }
+      (void)(becomes_product(instruction) || takes_gelu(instruction) || takes_gradient(instruction) || takes_dropout(instruction) ||
+             takes_residual(instruction));
       made_.emplace_back(std::move(instruction));
     }
     std::vector<Instruction> rest;
@@ -225,6 +224,18 @@ std::string FusedProduct::name() const {
          (has_residual ? ", residual" : "");
 }
 
+TileDropout dropout_of(const Instruction& instruction, const Played& played) {
+  const auto number = [&](size_t place) {
+    const Operand& operand = instruction.operands[kDropout + place];
+    return operand.kind == Operand::Kind::late ? played.late[operand.late] : operand.constant.toInt();
+  };
+  return {instruction.operands[kDropout].constant.toDouble(), number(1), number(2), number(3)};
+}
+
+void leave_dropout(const Instruction& instruction, Played& played) {
+  played.backwards.push_back({dropout_backward_of(dropout_of(instruction, played)), {}});
+}
+
 void play_product(const Program& program, const Instruction& instruction, Played& played, bool keeps) {
   const FusedProduct& fused = *instruction.product;
   const auto given = [&](size_t place) {
@@ -241,13 +252,7 @@ void play_product(const Program& program, const Instruction& instruction, Played
   epilogue.bias = given(kBias);
   epilogue.residual = given(kResidual);
   epilogue.gelu = fused.gelu;
-  if (fused.has_dropout) {
-    const auto number = [&](size_t place) {
-      const Operand& operand = instruction.operands[kDropout + place];
-      return operand.kind == Operand::Kind::late ? played.late[operand.late] : operand.constant.toInt();
-    };
-    epilogue.dropout = TileDropout{instruction.operands[kDropout].constant.toDouble(), number(1), number(2), number(3)};
-  }
+  if (fused.has_dropout) epilogue.dropout = dropout_of(instruction, played);
   if (fused.backward >= 0) {
     const Played::Left left = std::move(played.backwards[fused.backward]);
     epilogue.activated = left.saved[0];
@@ -265,7 +270,7 @@ void play_product(const Program& program, const Instruction& instruction, Played
   if (epilogue.product.defined()) {
     played.backwards.push_back({bias_gelu_backward_of(fused.gelu == GeluForm::tanh), {epilogue.product, epilogue.bias}});
   } else if (epilogue.dropout && instruction.num_backwards > 0 && keeps) {
-    played.backwards.push_back({dropout_backward_of(*epilogue.dropout), {}});
+    leave_dropout(instruction, played);
   }
 }
 

@@ -30,5 +30,7 @@ struct FusedProduct {
 
 // `keeps`: whether backward will come.
 void play_product(const Program& program, const Instruction& instruction, Played& played, bool keeps);
+// Leaves the backward of a product's dropout without the product.
+void leave_dropout(const Instruction& instruction, Played& played);
 
 }  // namespace troupe

@@ -46,26 +46,6 @@ class Heads {
     for (const size_t half : {kForward, kBackward}) {
       for (size_t i = 0; i < halves_[half]->size(); i++) become_heads({half, i});
     }
-    // From the end: a view goes once its reader has gone.
-    for (const size_t half : {kBackward, kForward}) {
-      std::vector<Instruction>& instructions = *halves_[half];
-      for (size_t i = instructions.size(); i-- > 0;) {
-        Instruction& instruction = instructions[i];
-        const bool copies = instruction.kind == Instruction::Kind::view || is_copy(instruction);
-        if (!copies || is_read(instruction.results[0])) continue;
-        dropped_.push_back(&instruction);
-        each_read(instruction, [&](Slot slot) { forget(slot, {half, i}); });
-      }
-    }
-    for (std::vector<Instruction>* const instructions : halves_) {
-      std::vector<Instruction> rest;
-      for (Instruction& instruction : *instructions) {
-        if (std::find(dropped_.begin(), dropped_.end(), &instruction) == dropped_.end()) rest.push_back(std::move(instruction));
-      }
-      staged_.push_back(std::move(rest));
-    }
-    program_.forwards = std::move(staged_[kForward]);
-    program_.backwards = std::move(staged_[kBackward]);
   }
 
  private:
@@ -79,10 +59,6 @@ class Heads {
 
   const Geometry& geometry(Slot slot) const { return program_.geometries[slot]; }
   Instruction& at(Place place) const { return (*halves_[place.half])[place.index]; }
-  bool is_read(Slot slot) const {
-    const auto found = readers_.find(slot);
-    return (found != readers_.end() && !found->second.empty()) || std::find(given_.begin(), given_.end(), slot) != given_.end();
-  }
   void forget(Slot slot, Place reader) {
     std::vector<Place>& all = readers_[slot];
     const auto found = std::find_if(all.begin(), all.end(),
@@ -201,7 +177,7 @@ class Heads {
       Instruction& copy = at(out->first);
       const Slot copied = copy.results[0];
       each_read(copy, [&](Slot slot) { forget(slot, out->first); });
-      copy.results[0] = result;  // nobody reads it: it goes
+      copy.results[0] = result;  // that nobody reads any more, so the copy is left out
       instruction.results = {copied};
       makers_[copied] = place;
       makers_[result] = out->first;
@@ -221,8 +197,6 @@ class Heads {
   std::map<Slot, Place> makers_;
   std::map<Slot, std::vector<Place>> readers_;
   std::vector<Slot> given_;  // to the caller
-  std::vector<const Instruction*> dropped_;
-  std::vector<std::vector<Instruction>> staged_;
 };
 
 }  // namespace

@@ -1,9 +1,6 @@
-// Makes a recorded program cheaper and keeps its bits: values that no call changes are computed once.
+// Improves a recorded program: computes constants once, leaves out what nobody reads, finds last uses, and chooses passes and threads.
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +9,17 @@
 #include "core/programs/program.h"
 
 namespace troupe {
+namespace {
+
+// Whether an instruction does more than compute its results: it writes in place, other ranks may wait for it, or it leaves a backward.
+bool has_effects(const Instruction& instruction) {
+  using Kind = Instruction::Kind;
+  if (instruction.kind == Kind::own || instruction.kind == Kind::gradient) return true;
+  if (instruction.kind == Kind::product && instruction.product->gelu) return true;
+  return std::find(instruction.results.begin(), instruction.results.end(), kNoSlot) != instruction.results.end();
+}
+
+}  // namespace
 
 void Program::fold_constants() {
   std::vector<Slot> base(num_slots);
@@ -64,6 +72,35 @@ std::vector<int32_t> Program::count_readers() const {
   return readers;
 }
 
+void Program::drop_unread() {
+  std::vector<bool> read(num_slots, false);
+  const auto mark = [&](Slot slot) {
+    if (slot != kNoSlot) read[slot] = true;
+  };
+  for (const std::vector<Slot>* const given : {&results, &gradients}) std::for_each(given->begin(), given->end(), mark);
+  for (std::vector<Instruction>* const half : {&backwards, &forwards}) {
+    for (size_t i = half->size(); i-- > 0;) {
+      const Instruction& instruction = (*half)[i];
+      const auto is_read = [&](Slot slot) { return read[slot]; };
+      if (has_effects(instruction) || std::any_of(instruction.results.begin(), instruction.results.end(), is_read)) {
+        each_read(instruction, mark);
+      } else {
+        half->erase(half->begin() + static_cast<int64_t>(i));
+      }
+    }
+  }
+}
+
+void Program::mark_walks() {
+  std::vector<bool> walked;
+  for (auto instruction = backwards.rbegin(); instruction != backwards.rend(); ++instruction) {
+    if (instruction->kind != Instruction::Kind::gradient) continue;
+    walked.resize(std::max(walked.size(), static_cast<size_t>(instruction->backward) + 1));
+    instruction->walks_again = walked[instruction->backward];
+    walked[instruction->backward] = true;
+  }
+}
+
 void Program::plan_memory() {
   lasts.assign(num_slots, false);
   // From the end: a slot's first sight is its last use.
@@ -79,19 +116,19 @@ void Program::plan_memory() {
       for (const Slot slot : instruction->results) last(slot);
     }
   };
-  std::vector<bool> walked;
-  for (auto instruction = backwards.rbegin(); instruction != backwards.rend(); ++instruction) {
-    if (instruction->kind != Instruction::Kind::gradient) continue;
-    walked.resize(std::max(walked.size(), static_cast<size_t>(instruction->backward) + 1));
-    instruction->walks_again = walked[instruction->backward];
-    walked[instruction->backward] = true;
-  }
   std::vector<bool> seen(num_slots, false);
   for (const Slot slot : gradients) {
     if (slot != kNoSlot) seen[slot] = lasts[slot] = true;
   }
   mark(backwards, seen);
   for (const Instruction& instruction : backwards) each_read(instruction, [&](Slot slot) { lasts[slot] = true; });
+  std::vector<bool> needed = lasts;
+  for (auto instruction = forwards.rbegin(); instruction != forwards.rend(); ++instruction) {
+    const auto is_needed = [&](Slot slot) { return needed[slot]; };
+    instruction->for_results =
+        !has_effects(*instruction) && std::none_of(instruction->results.begin(), instruction->results.end(), is_needed);
+    if (!instruction->for_results) each_read(*instruction, [&](Slot slot) { needed[slot] = true; });
+  }
   seen = lasts;
   for (const Slot slot : results) seen[slot] = true;
   mark(forwards, seen);
@@ -141,9 +178,12 @@ bool Program::is_small() const {
 
 void Program::improve(bool fast) {
   fold_constants();
+  drop_unread();
+  mark_walks();
   if (fast && device.is_cpu()) fuse_products();
   // Products of an invariant forward sum in orders of their own.
   if (device.is_cpu() && !is_invariant()) join_heads();
+  drop_unread();
   run_on_device = chain_runner(device);
   if (device.is_cpu() || run_on_device != nullptr) join_elementwise(fast);
   plan_memory();

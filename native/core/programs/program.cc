@@ -78,13 +78,24 @@ at::Tensor view_of(const at::Tensor& base, const Geometry& geometry) {
   return view;
 }
 
+bool lies_as(const Geometry& geometry, const at::Tensor& tensor) {
+  for (size_t i = 0; i < geometry.sizes.size(); i++) {
+    if (geometry.sizes[i] != 1 && tensor.strides()[i] != geometry.strides[i]) return false;
+  }
+  return true;
+}
+
+// Whether several elements share memory, as those of an expanded tensor do.
+bool repeats(at::IntArrayRef sizes, at::IntArrayRef strides) {
+  for (size_t i = 0; i < sizes.size(); i++) {
+    if (sizes[i] > 1 && strides[i] == 0) return true;
+  }
+  return false;
+}
+
 // A tensor that lies otherwise than a recorded one is laid out as that was: views know where its elements were.
 at::Tensor laid_as(const Geometry& geometry, const at::Tensor& tensor) {
-  bool same = true;
-  for (size_t i = 0; i < geometry.sizes.size(); i++) {
-    same = same && (geometry.sizes[i] == 1 || tensor.strides()[i] == geometry.strides[i]);
-  }
-  if (same) return tensor;
+  if (lies_as(geometry, tensor)) return tensor;
   const at::AutoGradMode no_graph(false);
   const at::AutoDispatchBelowADInplaceOrView below;
   const at::Tensor laid = at::empty_strided(geometry.sizes, geometry.strides, tensor.options());
@@ -116,18 +127,21 @@ class OnOneThread {
 
 class Player {
  public:
-  // `keeps`: whether backward will come.
-  Player(const Program& program, Played& played, bool keeps)
-      : program_(program), played_(played), keeps_(keeps), taking_(played, keeps) {}
+  Player(const Program& program, Played& played, Purpose purpose)
+      : program_(program), played_(played), purpose_(purpose), taking_(played, keeps()) {}
 
   void play(const std::vector<Instruction>& instructions) {
     for (const Instruction& instruction : instructions) {
-      step(instruction);
+      if (purpose_ != Purpose::backward || !instruction.for_results) step(instruction);
+      else if (instruction.num_backwards > 0) leave_dropout(instruction, played_);
       for (const Slot slot : instruction.last_uses) played_.slots[slot].reset();
     }
   }
 
  private:
+  // Whether backward will come.
+  bool keeps() const { return purpose_ != Purpose::results; }
+
   void step(const Instruction& instruction) {
     switch (instruction.kind) {
       case Instruction::Kind::view:
@@ -136,7 +150,7 @@ class Player {
       case Instruction::Kind::gradient: return walk(instruction);
       case Instruction::Kind::chain: return chain(instruction);
       case Instruction::Kind::heads: return play_heads(program_, instruction, played_);
-      case Instruction::Kind::product: return play_product(program_, instruction, played_, keeps_);
+      case Instruction::Kind::product: return play_product(program_, instruction, played_, keeps());
       case Instruction::Kind::atomic: {
         if (const at::Tensor place = place_of(instruction); place.defined()) return multiply(place, instruction);
         push(instruction);
@@ -152,7 +166,7 @@ class Player {
           const Casting casting(instruction.autocast);
           instruction.op->callBoxed(stack_);
         }
-        const size_t left = keeps_ ? static_cast<size_t>(instruction.num_backwards) : 0;
+        const size_t left = keeps() ? static_cast<size_t>(instruction.num_backwards) : 0;
         if (played_.backwards.size() != before + left) refuse_other(instruction);
         break;
       }
@@ -246,7 +260,7 @@ class Player {
 
   const Program& program_;
   Played& played_;
-  const bool keeps_;
+  const Purpose purpose_;
   Taking taking_;
   const OnOneThread one_thread_{program_.on_one_thread};
   const c10::impl::LocalDispatchKeySet outer_ = c10::impl::tls_local_dispatch_key_set();
@@ -419,18 +433,20 @@ bool Program::fits(const Tensors& given) const {
   return true;
 }
 
-Tensors Program::forward(const Tensors& given, bool keep, Played& played) const {
+Tensors Program::forward(const Tensors& given, Purpose purpose, Played& played) const {
   played.slots.resize(num_slots);
   std::copy(given.begin(), given.end(), played.slots.begin());
   std::copy(bound.begin(), bound.end(), played.slots.begin() + static_cast<int64_t>(given.size()));
   for (const auto* const made : {&literals, &constants}) {
     for (const auto& [slot, value] : *made) played.slots[slot] = value;
   }
-  Player(*this, played, keep).play(forwards);
+  Player(*this, played, purpose).play(forwards);
   Tensors made;
-  made.reserve(results.size());
-  for (const Slot slot : results) made.push_back(played.slots[slot].detach());
-  if (keep) {
+  if (purpose != Purpose::backward) {
+    made.reserve(results.size());
+    for (const Slot slot : results) made.push_back(played.slots[slot].detach());
+  }
+  if (purpose != Purpose::results) {
     for (size_t slot = 0; slot < played.slots.size(); slot++) {
       if (!lasts[slot]) played.slots[slot].reset();
     }
@@ -438,12 +454,22 @@ Tensors Program::forward(const Tensors& given, bool keep, Played& played) const 
   return made;
 }
 
+bool Program::takes(const Tensors& given) const {
+  for (size_t i = 0; i < given.size(); i++) {
+    if (gradient_slots[i] == kNoSlot) continue;
+    const Geometry& recorded = geometries[gradient_slots[i]];
+    const bool either_repeats = repeats(recorded.sizes, recorded.strides) || repeats(given[i].sizes(), given[i].strides());
+    if (either_repeats && !lies_as(recorded, given[i])) return false;
+  }
+  return true;
+}
+
 Tensors Program::backward(const Tensors& given, Played& played, const std::vector<GradientPlace>& places) const {
   place_gradients(places, played);
   for (size_t i = 0; i < given.size(); i++) {
     if (gradient_slots[i] != kNoSlot) played.slots[gradient_slots[i]] = laid_as(geometries[gradient_slots[i]], given[i]);
   }
-  Player(*this, played, true).play(backwards);
+  Player(*this, played, Purpose::results_and_backward).play(backwards);
   Tensors made;
   made.reserve(gradients.size());
   for (const Slot slot : gradients) made.push_back(slot == kNoSlot ? at::Tensor() : played.slots[slot]);

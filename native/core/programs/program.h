@@ -77,6 +77,7 @@ struct Instruction {
   std::shared_ptr<const FusedProduct> product;
   std::shared_ptr<const HeadsProduct> heads;
   std::vector<Slot> last_uses;  // slots that nobody reads afterwards
+  bool for_results = false;     // of forward: backward needs nothing that it computes
 
   std::string name() const;
 };
@@ -126,14 +127,20 @@ struct GradientPlace {
   int64_t begin;
 };
 
+// What forward is replayed for. A call whose activations were dropped is replayed again, for backward alone.
+enum class Purpose : uint8_t { results, results_and_backward, backward };
+
 class Program {
  public:
   // Whether it holds for arguments like these.
   bool fits(const Tensors& arguments) const;
 
-  // Computes forward. `keep`: whether `backward` will be called. Results are fresh tensors without a graph.
+  // Computes forward. Results are fresh tensors without a graph; for backward alone there are none.
   // `played` has the numbers and lists of the call.
-  Tensors forward(const Tensors& arguments, bool keep, Played& played) const;
+  Tensors forward(const Tensors& arguments, Purpose purpose, Played& played) const;
+
+  // Whether backward holds for gradients that lie as these do.
+  bool takes(const Tensors& gradients) const;
 
   // The gradients, undefined where there are none; of the results that had gradients when it was recorded, in order. Those that are
   // products of bfloat16 matrices lie in their `places`, if they have one.
@@ -151,7 +158,6 @@ class Program {
   std::array<size_t, 2> num_issued{};  // operators of forward and of backward where they are issued singly, views included
   std::vector<ArgumentFacts> arguments;
   std::vector<at::Tensor> bound;     // slots behind the arguments: parameters, buffers and constants
-  size_t num_parameters = 0;         // of `bound`
   size_t num_late = 0;
   std::vector<Instruction> forwards;
   std::vector<Slot> results;
@@ -176,10 +182,14 @@ class Program {
   std::vector<int32_t> count_readers() const;
   void place_gradients(const std::vector<GradientPlace>& places, Played& played) const;
   void fold_constants();
+  // Leaves out instructions that compute only what nobody reads.
+  void drop_unread();
+  // Finds out which instructions walk a backward that a later one walks again.
+  void mark_walks();
   void fuse_products();
   void join_heads();
   void join_elementwise(bool fast);
-  // Finds the last uses, once both halves are there.
+  // Finds the last uses, and what forward computes for its results alone.
   void plan_memory();
   void find_placed();
   bool is_small() const;

@@ -98,7 +98,6 @@ Recording::Recording(Tensors arguments, const Tensors& parameters, std::vector<T
     program_->bound.push_back(tensor);
     add(tensor);
   }
-  program_->num_parameters = parameters.size();
 }
 
 Recording::~Recording() {
@@ -366,6 +365,7 @@ void Recording::end_forward(const Tensors& results, const std::vector<int64_t>& 
   pause();
   for (const at::Tensor& tensor : results) {
     const Slot slot = find(tensor, "a result");
+    if (slot == kNoSlot) refuse("a result that is no tensor");
     const bool is_literal = slot != kNoSlot && literal_[slots_of_[tensor.storage().unsafeGetStorageImpl()].front()];
     if (is_literal) refuse("a result that was made of numbers");
     program_->results.push_back(slot);

@@ -97,8 +97,8 @@ export interface Native {
   setTileProducts(wanted: boolean): boolean;
   describeProgram(program: number): ProgramText;
   programFits(program: number): boolean;
-  playForward(program: number, keep: boolean): number;
-  playBackward(call: number): void;
+  playForward(program: number, purpose: number): number;
+  playBackward(call: number): boolean;
   dropCall(call: number): void;
   dropProgram(program: number): void;
   setGradEnabled(enabled: boolean): boolean;

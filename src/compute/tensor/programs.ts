@@ -139,11 +139,39 @@ export function playForward(
   keep: boolean,
   lists: readonly (readonly Tensor[])[] = [],
 ): { readonly results: Tensor[]; readonly call: number } {
-  const next = putList(putTensors(0, inputs, "program", "inputs"), streams);
-  putLists(putList(next, leaves.map(Number)), lists);
-  const call = native().playForward(program, keep);
+  putCall(inputs, streams, leaves, lists);
+  const call = native().playForward(program, keep ? Purpose.resultsAndBackward : Purpose.results);
   const handles = Array.from(frame.subarray(0, leaves.length));
   return { results: handles.map((handle) => adopt(handle)), call };
+}
+
+/**
+ * Replays the forward half for {@link playBackward} alone, if its call was not kept: what only results need is not computed again.
+ * @param streams - as that call had them
+ * @param lists - as {@link beginRecording} had them
+ * @returns the number of the call
+ */
+export function playForwardAgain(
+  program: number,
+  inputs: readonly Tensor[],
+  streams: readonly number[],
+  lists: readonly (readonly Tensor[])[] = [],
+): number {
+  putCall(inputs, streams, [], lists);
+  return native().playForward(program, Purpose.backward);
+}
+
+/** What a replay of forward is for, as the addon counts. */
+const Purpose = { results: 0, resultsAndBackward: 1, backward: 2 } as const;
+
+function putCall(
+  inputs: readonly Tensor[],
+  streams: readonly number[],
+  leaves: readonly boolean[],
+  lists: readonly (readonly Tensor[])[],
+): void {
+  const next = putList(putTensors(0, inputs, "program", "inputs"), streams);
+  putLists(putList(next, leaves.map(Number)), lists);
 }
 
 /** Memory for one of the gradients that a program gives: an element of a flat tensor, and those behind it. */
@@ -158,21 +186,23 @@ export interface GradientPlace {
  * Replays the backward half, and releases the call.
  * @param count - the number of gradients that were recorded
  * @param places - where gradients that are products may be written; others get memory of their own
+ * @returns undefined, with nothing computed, if `gradients` were recorded in another layout and elements of either share memory
  */
 export function playBackward(
   call: number,
   gradients: readonly Tensor[],
   count: number,
   places: readonly GradientPlace[] = [],
-): (Tensor | null)[] {
+): (Tensor | null)[] | undefined {
   const flats = places.map(({ flat }) => flat);
   const next = putTensors(putTensors(0, gradients, "program", "gradients"), flats, "program", "places");
   putList(
     next,
     places.flatMap(({ gradient, begin }) => [gradient, begin]),
   );
-  native().playBackward(call);
-  return takeGradients(count);
+  if (!native().playBackward(call)) return undefined;
+  const handles = Array.from(frame.subarray(0, count));
+  return handles.map((handle) => (handle === 0 ? null : adopt(handle)));
 }
 
 /** Releases a call whose backward never comes. */
@@ -182,11 +212,6 @@ export function dropCall(call: number): void {
 
 export function dropProgram(program: number): void {
   native().dropProgram(program);
-}
-
-function takeGradients(count: number): (Tensor | null)[] {
-  const handles = Array.from(frame.subarray(0, count));
-  return handles.map((handle) => (handle === 0 ? null : adopt(handle)));
 }
 
 function putLists(at: number, lists: readonly (readonly Tensor[])[]): void {

@@ -41,7 +41,7 @@ export class KeptPrograms implements Disposable {
     this.#inVain.set(block, inVain);
     return inVain < MOST_IN_VAIN
       ? undefined
-      : `${inVain} programs that were dropped before a second call like their first`;
+      : `${inVain} programs dropped in a row before they were used: its calls differ too much`;
   }
 
   /** @returns the program of calls of this kind */

@@ -10,10 +10,10 @@ import {
   hold,
   playBackward,
   playForward,
+  playForwardAgain,
   programDifference,
   programFits,
   recordBackward,
-  scope,
   type Tensor,
 } from "../../tensor/index.ts";
 import {
@@ -198,14 +198,18 @@ export class ProgramCall implements CallProgram {
     if (kept === undefined) return undefined;
     const leaves = own.slice(own.length - this.#kind.leaves.length);
     if (kept.reached !== reachedBy(given) || !areSame(leaves, this.#kind.leaves)) {
-      this.#refuse("gradients that come to other results, or parameters frozen before backward");
+      this.#refuse("gradients of other results than were recorded, or parameters frozen since forward");
       return undefined;
     }
-    if (this.#played === 0) scope(() => void this.#play(kept, true));
-    const call = this.#played;
+    const { tensors, lists } = this.#kind;
+    // A program that another one has replaced since forward cannot be replayed again.
+    if (this.#played === 0 && this.#programs.twin(this.#block, this.#kind) !== kept) return undefined;
+    const call = this.#played || playForwardAgain(kept.program, tensors, this.#streams, lists);
     this.#played = 0;
-    const gradients = given.filter((gradient) => gradient !== undefined);
-    return playBackward(call, gradients, own.length, places());
+    const recorded = given.filter((gradient) => gradient !== undefined);
+    const gradients = playBackward(call, recorded, own.length, places());
+    if (gradients === undefined) this.#refuse("gradients that lie in memory otherwise than recorded ones");
+    return gradients;
   }
 
   computeAgain(call: BlockCall): Tensor[] {
@@ -280,18 +284,19 @@ export class ProgramCall implements CallProgram {
   #replayed(kept: Kept, keep: boolean): Tensor[] {
     const { randomness, region } = this.#programs;
     this.#streams = kept.forward.draws.map((name) => randomness?.nextStream(name) ?? 0);
-    const results = this.#play(kept, keep);
+    const { tensors, lists } = this.#kind;
+    const { results, call } = playForward(
+      kept.program,
+      tensors,
+      this.#streams,
+      kept.forward.leaves,
+      keep,
+      lists,
+    );
+    this.#played = call;
     if (region !== undefined && kept.padding !== undefined) region.numPadding = kept.padding;
     kept.isUsed = true;
     this.#programs.calls.replayed += 1;
-    return results;
-  }
-
-  #play(kept: Kept, keep: boolean): Tensor[] {
-    const { leaves } = kept.forward;
-    const { tensors, lists } = this.#kind;
-    const { results, call } = playForward(kept.program, tensors, this.#streams, leaves, keep, lists);
-    this.#played = call;
     return results;
   }
 
