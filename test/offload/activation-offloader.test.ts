@@ -52,6 +52,22 @@ describe("ActivationOffloader", () => {
     }
   });
 
+  it("writes nothing any more of an activation that was dropped", () => {
+    const offloader = open();
+    for (let round = 0; round < 20; round++) {
+      const [dropped, kept] = [pair(round), pair(round + 100)];
+      offloader.drop(offloader.keep(dropped) as OffloadedActivation);
+      // In the same place of the file, and read from there.
+      const tickets = [kept, pair(1), pair(2), pair(3)].map(
+        (aliases) => [aliases, offloader.keep(aliases) as OffloadedActivation] as const,
+      );
+      for (const [, ticket] of tickets) offloader.bring(ticket);
+      expect(isFilled(kept, round + 100)).toBe(true);
+      for (const tensor of [...dropped, ...tickets.flatMap(([aliases]) => aliases)]) tensor.dispose();
+    }
+    offloader.dispose();
+  });
+
   it("frees the memory at once, and refuses reads until it is back", () => {
     const offloader = open();
     const held = memory().byTag[""] ?? 0;

@@ -112,9 +112,11 @@ export class ActivationOffloader {
   drop(offloaded: OffloadedActivation): void {
     const stage = this.#stages.find(({ holds }) => holds === offloaded);
     if (stage !== undefined) {
+      // Its place in the file may be written again at once.
+      this.#finish(stage);
       stage.holds = undefined;
       stage.expected = false;
-      // Use this buffer next, once its transfer has ended.
+      // Use this buffer next.
       this.#stages = [stage, ...this.#stages.filter((other) => other !== stage)];
     }
     offloaded.slots.give(offloaded.slot);
