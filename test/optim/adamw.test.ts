@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { AdamW, checkOptimizers, type OptimizerSpec } from "../../src/compute/optim/index.ts";
+import {
+  AdamW,
+  checkOptimizers,
+  type GroupRule,
+  type OptimizerSpec,
+  type ParameterGroup,
+} from "../../src/compute/optim/index.ts";
 
 const parameters = new Map([
   ["wte.weight", { shape: [16, 4] }],
@@ -36,6 +42,16 @@ describe("AdamW", () => {
     ]);
   });
 
+  test.each(["", "g", "y", "gy"])("matches every name by a pattern with the flags %j", (flags) => {
+    const match = new RegExp("h.0", flags);
+    const names = [...parameters.keys()].filter((name) => name.startsWith("h.0"));
+    const namesIn = (groups: readonly ParameterGroup[]) => groups.flatMap((group) => group.names);
+    const { groups } = new AdamW(parameters, { groups: [{ match, lrFactor: 2 }] });
+    const matched = namesIn(groups.filter(({ lrFactor }) => lrFactor === 2));
+    expect(new Set(matched)).toEqual(new Set(names));
+    expect(new Set(namesIn(new AdamW(parameters, { only: match }).groups))).toEqual(new Set(names));
+  });
+
   test("an optimizer arrives complete in another thread", () => {
     const optimizer = new AdamW(parameters, { lr: 3e-4, betas: [0.9, 0.95] });
     expect(structuredClone(optimizer)).toEqual({ ...optimizer });
@@ -52,6 +68,7 @@ describe("AdamW", () => {
     ["a negative decay in a rule", { groups: [{ match: /wte/, weightDecay: -1 }] }],
     ["a negative factor in a rule", { groups: [{ match: /wte/, lrFactor: -1 }] }],
     ["a rule that matches nothing", { groups: [{ match: /no such parameter/ }] }],
+    ["a rule's option by no known name", { groups: [{ match: /wte/, lrfactor: 2 } as object as GroupRule] }],
   ] as const)("refuses %s", (_, options) => {
     expect(() => new AdamW(parameters, options)).toThrow(
       expect.objectContaining({ code: "OPTIMIZER_OPTION" }),

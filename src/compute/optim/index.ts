@@ -25,7 +25,13 @@ export type { LocalState } from "./local-updates.ts";
 export { initialLossScale, type LossScaleRule, nextLossScale } from "./loss-scale.ts";
 export { checkOptimizers, type OptimizerSpec, updateRuleOf } from "./optimizer.ts";
 export { defineOptimizer, loadOptimizers, type OwnSpec } from "./own-optimizer.ts";
-export type { Decay, GroupRule, NamedShapes, ParameterGroup } from "./parameter-groups.ts";
+export {
+  type Decay,
+  type GroupRule,
+  matchesName,
+  type NamedShapes,
+  type ParameterGroup,
+} from "./parameter-groups.ts";
 export type { OptimizerOptions } from "./parameter-options.ts";
 export * from "./progress.ts";
 export {

@@ -1,5 +1,5 @@
 import { atLeastZero } from "./checks.ts";
-import { optionError } from "./option-error.ts";
+import { optionError, refuseUnknown } from "./option-error.ts";
 
 /** Parameters that are updated alike. Plain data. */
 export interface ParameterGroup {
@@ -52,12 +52,13 @@ function isNamedShape(entry: unknown): entry is readonly [string, { readonly sha
 /**
  * Sorts parameters into groups of equal treatment. Biases and norm weights (fewer than two dims) do not decay,
  * unless `decay` or a rule says so.
- * @throws `OPTIMIZER_OPTION` for no parameters, a rule that matches none, or a negative factor or decay
+ * @throws `OPTIMIZER_OPTION` for no parameters, a rule that matches none or has other options, or a negative factor or decay
  */
 export function groupParameters(
   parameters: NamedShapes,
   options: { weightDecay: number; decay: Decay; rules: readonly GroupRule[] },
 ): ParameterGroup[] {
+  for (const rule of options.rules) refuseUnknown(rule, { match: true, lrFactor: true, weightDecay: true });
   const groups = new Map<string, { names: string[]; lrFactor: number; weightDecay: number }>();
   const idle = new Set(options.rules);
   for (const [name, { shape }] of parameters) {
@@ -76,7 +77,12 @@ export function groupParameters(
 }
 
 function matches(rule: GroupRule, name: string, shape: readonly number[]): boolean {
-  return rule.match instanceof RegExp ? rule.match.test(name) : rule.match(name, shape);
+  return rule.match instanceof RegExp ? matchesName(rule.match, name) : rule.match(name, shape);
+}
+
+/** Whether a pattern matches a parameter's name. With the flags g and y `test` would begin where its last match ended. */
+export function matchesName(pattern: RegExp, name: string): boolean {
+  return name.search(pattern) >= 0;
 }
 
 function checkGroups(groups: readonly ParameterGroup[], idle: readonly GroupRule[]): void {

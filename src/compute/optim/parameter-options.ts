@@ -8,6 +8,7 @@ import {
   type Decay,
   type GroupRule,
   groupParameters,
+  matchesName,
   type NamedShapes,
   type ParameterGroup,
 } from "./parameter-groups.ts";
@@ -62,7 +63,7 @@ export abstract class CommonOptimizer {
     if (!DECAYS.includes(decay))
       throw optionError("decay", DECAYS.map((each) => `"${each}"`).join(" or "), decay);
     const weightDecay = atLeastZero("weightDecay", options.weightDecay ?? defaults.weightDecay);
-    const mine = only === undefined ? given : [...given].filter(([name]) => only.test(name));
+    const mine = only === undefined ? given : [...given].filter(([name]) => matchesName(only, name));
     this.lr = atLeastZero("lr", options.lr ?? defaults.lr);
     this.groups = groupParameters(mine, { weightDecay, decay, rules });
     this.maximize = options.maximize ?? false;

@@ -1,6 +1,7 @@
 import type { Parameter } from "../../nn/index.ts";
+import { matchesName } from "../../optim/index.ts";
 import type { DType, GradientPlace, Tensor } from "../../tensor/index.ts";
-import type { FlatBlock } from "../blocks/flat-block.ts";
+import type { FlatBlock, FlatParameter } from "../blocks/flat-block.ts";
 import { type BlockPlan, type BlockUnit, ROOT_UNIT } from "../blocks/plan-blocks.ts";
 import type { LeafPlace } from "./bound-parameters.ts";
 import { GradientBuckets } from "./gradient-buckets.ts";
@@ -110,8 +111,8 @@ export class UnitGradients {
       const { parameters } = this.#plan.layouts[flat] as FlatBlock;
       const given = byFlat.get(flat) ?? parameters.map(() => null);
       byFlat.set(flat, given);
-      const isCounted = this.#only?.test(parameters[parameter]?.name ?? "") ?? true;
-      if (!isCounted) return;
+      const { name } = parameters[parameter] as FlatParameter;
+      if (this.#only !== undefined && !matchesName(this.#only, name)) return;
       given[parameter] = gradients[index] ?? null;
       if (given[parameter] !== null) this.#reached?.add(this.#byFlat.get(flat)?.[parameter] as Parameter);
     });
