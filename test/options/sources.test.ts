@@ -105,6 +105,10 @@ describe("what none is called or none takes", () => {
       '[checkpoint]\ndir = "a"\neveryStep = 5',
       /an option of checkpoint, got everyStep \(did you mean everySteps\?; from/,
     ],
+    [
+      "[output]\nmlflowCheckpoints = true",
+      /expected output\.mlflowCheckpoints to be false without mlflow, .*, got true \(from/,
+    ],
     ["[output]\njsn = true", /an option of output, got jsn \(did you mean json\?; from/],
     ["ranks = 0", /expected ranks to be a whole number from 1 to 256, got 0 \(from .*typo\.toml\)$/],
     ['ranks = "two"', /expected ranks to be .*, got two \(from/],
@@ -123,6 +127,17 @@ describe("what none is called or none takes", () => {
     ["list.json", "[1]", /expected an object of options in .*list\.json, got \[1\]$/],
   ])("is refused as a file: %s", (name, text, message) => {
     expect(refusalOf(() => file(name, text))).toMatch(message);
+  });
+
+  it("is refused as a name that objects inherit", () => {
+    for (const text of [
+      '{ "__proto__": { "ranks": 2 } }',
+      '{ "checkpoint": { "__proto__": { "dir": "a" } } }',
+    ])
+      expect(refusalOf(() => readCommand(file("inherited.json", text)))).toMatch(
+        /expected an option.*, got __proto__/,
+      );
+    expect("ranks" in {}).toBe(false);
   });
 
   it("is refused as a file that is not there", () => {

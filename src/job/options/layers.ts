@@ -18,7 +18,7 @@ export interface Given {
 /** Options of several sources, of which the stronger override the weaker. */
 export class Layers {
   /** The merged options, nested. */
-  readonly values: Record<string, unknown> = {};
+  readonly values = table();
   readonly #sources = new Map<string, Given>();
 
   /** @param given - the weakest first */
@@ -41,7 +41,7 @@ export class Layers {
     const { path, value } = given;
     let at = this.values;
     for (const name of path.slice(0, -1)) {
-      const inside = isPlain(at[name]) ? at[name] : {};
+      const inside = isPlain(at[name]) ? at[name] : table();
       at[name] = inside;
       at = inside;
     }
@@ -52,6 +52,9 @@ export class Layers {
     at[last] = isPlain(value) ? structuredClone(value) : value;
   }
 }
+
+/** An object in which `__proto__` is a name like any other. */
+const table = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>;
 
 /** Yields every value with its path; an empty table is a value. */
 export function* leavesOf(

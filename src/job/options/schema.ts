@@ -355,7 +355,12 @@ const output = grouped("output", {
 /** The options of `troupe run`: those of the runtime, its outputs, and the job's settings. */
 export const commandSchema = options({
   ...runtimeSchema.shape,
-  output: options(output).prefault({}),
+  output: options(output)
+    .refine(({ mlflow, mlflowCheckpoints }) => mlflow !== undefined || !mlflowCheckpoints, {
+      path: ["mlflowCheckpoints"],
+      error: "false without mlflow, the server that takes the files",
+    })
+    .prefault({}),
   set: z
     .record(
       z.string(),
