@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Dropout, joinHeads, LayerNorm, Linear, Module, splitHeads } from "../../src/compute/nn/index.ts";
+import { describePlain } from "../../src/compute/parallel/tape/describe-plain.ts";
 import {
   arange,
   beginRecording,
@@ -191,6 +192,30 @@ describe("programs of blocks", () => {
     const [unrecorded] = replayed.unrecorded;
     expect(unrecorded).toMatchObject({ block: "layers.0", reason: "a value that is read between operators" });
     expect(unrecorded?.line).toMatch(/programs\.test\.ts:\d+:\d+$/);
+  });
+
+  it("tell functions and texts apart that look alike", () => {
+    const times = (factor: number) => (x: Tensor) => x.mul(factor);
+    class Bends extends Layer {
+      bend = times(2);
+      override forward(x: Tensor, mask?: Tensor): Tensor {
+        return this.bend(super.forward(x, mask));
+      }
+    }
+    const layers = () => [new Bends(), new Bends()];
+    const functions = [times(2), times(3)];
+    const onStep = (step: number, model: Module) => {
+      for (const module of model.namedModules().values())
+        if (module instanceof Bends) module.bend = functions[step % 2] ?? times(2);
+    };
+    const rows = Array(10).fill(3);
+    const replayed = train(layers, { programs: true, rows, onStep });
+    expect(replayed.unrecorded).toEqual([]);
+    expect(replayed.bits).toEqual(train(layers, { programs: false, rows, onStep }).bits);
+    const texts = [["a,1:string b"], ["a", "b"], [0], [-0], [null], ["null"]].map((value) =>
+      describePlain(value, []),
+    );
+    expect(new Set(texts).size).toBe(texts.length);
   });
 
   it("leaves a block alone whose numbers change from call to call", () => {

@@ -1,3 +1,4 @@
+import { isPlain } from "../../../errors/index.ts";
 import { type Tensor, Tensor as TensorClass } from "../../tensor/index.ts";
 
 /**
@@ -9,16 +10,17 @@ export function describePlain(value: unknown, tensors: Tensor[]): string | undef
     tensors.push(value);
     return "T";
   }
+  if (typeof value === "function" || typeof value === "symbol") return undefined;
+  if (typeof value === "string") return JSON.stringify(value);
   if (value === null || typeof value !== "object")
-    return typeof value === "function" || typeof value === "symbol" ? undefined : `${typeof value} ${value}`;
-  const prototype: unknown = Object.getPrototypeOf(value);
+    return Object.is(value, -0) ? "-0" : `${typeof value} ${value}`;
   const isList = Array.isArray(value);
-  if (!isList && prototype !== Object.prototype && prototype !== null) return undefined;
+  if (!isList && !isPlain(value)) return undefined;
   let text = isList ? "[" : "{";
   for (const [key, item] of Object.entries(value)) {
     const described = describePlain(item, tensors);
     if (described === undefined) return undefined;
-    text += `${key}:${described},`;
+    text += `${JSON.stringify(key)}:${described},`;
   }
   return `${text}]`;
 }

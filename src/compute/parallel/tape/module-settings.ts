@@ -1,5 +1,16 @@
 import type { Module } from "../../nn/index.ts";
 
+/** Functions by number: two of one source may close over other values. */
+const numberOf = new WeakMap<object, number>();
+let numFunctions = 0;
+
+function textOf(value: unknown): string {
+  if (typeof value !== "function") return typeof value === "string" ? JSON.stringify(value) : String(value);
+  const number = numberOf.get(value) ?? numFunctions++;
+  numberOf.set(value, number);
+  return `function ${number}`;
+}
+
 /** The settings of modules, such as whether they train: a forward may depend on them. */
 export class ModuleSettings {
   readonly #modules: readonly Module[];
@@ -17,7 +28,7 @@ export class ModuleSettings {
     if (this.#haveChanged()) {
       const fields = this.#modules.flatMap((module) => Object.values(module) as unknown[]);
       this.#values = fields.filter((value) => typeof value !== "object");
-      this.#text = this.#values.map((value) => `${String(value)} `).join("");
+      this.#text = this.#values.map((value) => `${textOf(value)} `).join("");
     }
     return this.#text;
   }
