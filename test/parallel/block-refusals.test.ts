@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { Linear, Module, ModuleList, normal, Parameter } from "../../src/compute/nn/index.ts";
-import { hold, keep, liveTensors, ones, scope, type Tensor } from "../../src/compute/tensor/index.ts";
+import { BatchNorm1d, Linear, Module, ModuleList, normal, Parameter } from "../../src/compute/nn/index.ts";
+import {
+  arange,
+  full,
+  hold,
+  keep,
+  liveTensors,
+  ones,
+  scope,
+  type Tensor,
+} from "../../src/compute/tensor/index.ts";
 import { forwardBackward } from "../fixtures/forward-backward.ts";
 import { compare, Mix, planOf, width } from "./beside-autograd.ts";
 import { readyEngine } from "./ready-engine.ts";
@@ -146,6 +155,53 @@ describe("BlockEngine", () => {
     const evaluate = () => scope(() => engine.evaluate(() => model.forward()));
     expect(evaluate).toThrow(/got a view of its parameters, which are offloaded/);
     engine.dispose();
+  });
+
+  it("a pass whose block throws leaves nothing: no tensors, and no writes to buffers", () => {
+    class Normed extends Module {
+      readonly norm = new BatchNorm1d(width);
+      readonly mix = new Mix();
+      fails = false;
+      override forward(x: Tensor): Tensor {
+        const y = this.mix.forward(this.norm.forward(x));
+        if (this.fails) throw new Error("the block has a bug");
+        return y;
+      }
+    }
+    class One extends Module {
+      readonly layers = new ModuleList([new Normed()]);
+      override forward(x: Tensor): Tensor {
+        return (this.layers.at(0) as Normed).forward(x.mul(2)).square().sum();
+      }
+    }
+    const reducedOf = (fails: boolean) => {
+      const model = new One();
+      const reduced: string[] = [];
+      const engine = readyEngine(planOf(model), {
+        onReduced: (block, values) => reduced.push(`${block} ${JSON.stringify([...values])}`),
+      });
+      const key = { microBatch: 0, chunk: 0 };
+      const run = () => {
+        const x = arange(3 * width)
+          .to("float32")
+          .view([3, width])
+          .requiresGrad_();
+        return engine.forward(key, () => model.forward(x)).result as Tensor;
+      };
+      engine.begin("step");
+      if (fails) {
+        const before = liveTensors();
+        (model.layers.at(0) as Normed).fails = true;
+        expect(() => scope(run)).toThrow("the block has a bug");
+        expect(liveTensors()).toBe(before);
+        (model.layers.at(0) as Normed).fails = false;
+      }
+      scope(run);
+      scope(() => engine.backward(key, [full([], 1)], { chunk: true, step: true }));
+      engine.dispose();
+      return reduced;
+    };
+    expect(reducedOf(true)).toEqual(reducedOf(false));
   });
 
   it("a pass whose body throws leaves nothing, received tensors included", () => {

@@ -168,8 +168,7 @@ export class BlockEngine<Ticket> {
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
     try {
       using _backward = refuseBackward();
-      using _writes = this.#writes.count();
-      const forwarded = this.#blocks.run(key.chunk, body, received, tape);
+      const forwarded = this.#writes.during(() => this.#blocks.run(key.chunk, body, received, tape));
       const { result: loss, sent } = forwarded;
       const roots = loss === undefined ? sent : [hold(loss.alias())];
       this.#open.set(nameOf(key), { tape, roots, received });
@@ -226,16 +225,12 @@ export class BlockEngine<Ticket> {
     const pass = this.#open.get(nameOf(key));
     if (pass === undefined) return;
     this.#open.delete(nameOf(key));
-    pass.tape.clear();
-    for (const tensor of [...pass.roots, ...pass.received]) tensor.dispose();
+    release(pass);
   }
 
   /** Drops every pass that waits for its backward, and the gradients collected so far. */
   abandon(): void {
-    for (const { tape, roots, received } of this.#open.values()) {
-      tape.clear();
-      for (const tensor of [...roots, ...received]) tensor.dispose();
-    }
+    for (const pass of this.#open.values()) release(pass);
     this.#open.clear();
     this.#gradients.clear();
     this.#writes.clear();
@@ -292,3 +287,9 @@ export class BlockEngine<Ticket> {
 }
 
 const nameOf = ({ microBatch, chunk, repeat = 0 }: PassKey) => `${microBatch}.${chunk}.${repeat}`;
+
+/** Releases a pass whose backward never comes. */
+function release({ tape, roots, received }: OpenPass): void {
+  tape.clear();
+  for (const tensor of [...roots, ...received]) tensor.dispose();
+}

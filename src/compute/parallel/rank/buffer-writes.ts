@@ -3,6 +3,13 @@ import { emptyShared, hold, scope, type Tensor, tagMemory } from "../../tensor/i
 import { COUNT_NUMEL, type FlatBlock, type FlatParameter } from "../blocks/flat-block.ts";
 import type { BlockPlan } from "../blocks/plan-blocks.ts";
 
+/** A value that a forward gives a buffer. */
+interface Write {
+  readonly layout: FlatBlock;
+  readonly place: FlatParameter;
+  readonly value: Tensor;
+}
+
 /**
  * The writes of one step's forwards to a rank's buffers: the sum of all writes and behind it their number, laid out like the
  * block. Handed on like gradients, once a step, even without writes: the ranks' exchange never depends on a batch's content.
@@ -12,8 +19,8 @@ export class BufferWrites {
   readonly #layouts: readonly FlatBlock[];
   readonly #handOn: (block: number, writes: Tensor) => void;
   readonly #sums = new Map<number, Tensor>();
-  /** Whether a forward of a step runs: recomputation and evaluation write nothing. */
-  #counts = false;
+  /** Writes of the forward of a step that runs; undefined in recomputation and evaluation, which write nothing. */
+  #pending: Write[] | undefined;
 
   /** @param handOn - takes a flat block's writes of a step; ownership passes */
   constructor(plan: BlockPlan, handOn: (block: number, writes: Tensor) => void) {
@@ -33,21 +40,27 @@ export class BufferWrites {
       parameters.forEach((parameter, index) => {
         const { layout, place } = placed[index] as (typeof placed)[number];
         if (layout.written && parameter instanceof ModuleBuffer)
-          parameter.writeThrough((value) => this.#add(layout, place, value));
+          parameter.writeThrough((value) =>
+            this.#pending?.push({ layout, place, value: hold(value.clone()) }),
+          );
       });
     }
     // Another stage holds it, and computes the writes to it.
     for (const parameter of absent) if (parameter instanceof ModuleBuffer) parameter.writeThrough(() => {});
   }
 
-  /** Counts the writes of the forward that runs until the result is disposed. */
-  count(): Disposable {
-    this.#counts = true;
-    return {
-      [Symbol.dispose]: () => {
-        this.#counts = false;
-      },
-    };
+  /** Runs a forward of a step, and counts its writes. One that throws has written nothing. */
+  during<R>(forward: () => R): R {
+    const pending: Write[] = [];
+    this.#pending = pending;
+    try {
+      const result = forward();
+      for (const write of pending) this.#add(write);
+      return result;
+    } finally {
+      this.#pending = undefined;
+      for (const { value } of pending) value.dispose();
+    }
   }
 
   /** Hands on all writes: no further forward of the step follows. */
@@ -64,8 +77,7 @@ export class BufferWrites {
     this.#sums.clear();
   }
 
-  #add(layout: FlatBlock, { offset, numel }: FlatParameter, value: Tensor): void {
-    if (!this.#counts) return;
+  #add({ layout, place: { offset, numel }, value }: Write): void {
     scope(() => {
       const sums = this.#sumsOf(layout);
       sums.narrow(0, offset, numel).add_(value.reshape([-1]));

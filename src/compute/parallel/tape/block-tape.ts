@@ -3,6 +3,7 @@ import { presentRecording } from "../../nn/index.ts";
 import { type GradientPlace, grad, type Tensor } from "../../tensor/index.ts";
 import {
   type BlockCall,
+  type CutOutputs,
   computeAgain,
   cutInputs,
   cutOutputs,
@@ -115,32 +116,28 @@ export class BlockTape {
     this.#hooks.need(block);
     const programs = presentRecording() === undefined ? this.#programs : undefined;
     const { args: cutArgs, inputs, inputLeaves, kept } = cutInputs(args, recompute || programs !== undefined);
-    const ofBlock = this.#leavesOf(block);
+    const own = this.#leavesOf(block);
+    const root = this.#leavesOf(this.#root);
+    const leaves = [...own, ...root];
     // If nothing requires a gradient there is nothing to recompute.
-    const again = recompute && (inputs.length > 0 || ofBlock.length > 0);
-    const program = programs?.open(block, cutArgs, [...ofBlock, ...this.#leavesOf(this.#root)]);
-    const partLeaves = openParts && { own: ofBlock, root: this.#leavesOf(this.#root) };
+    const recomputes = recompute && (inputs.length > 0 || own.length > 0);
+    const program = programs?.open(block, cutArgs, leaves);
     // A replay computes parts again by itself.
-    const parts =
-      partLeaves && program?.isReplayed !== true
-        ? openParts?.(inputLeaves, [...partLeaves.own, ...partLeaves.root])
-        : undefined;
-    const run = () => forward(...cutArgs);
-    const { result, outputs, outputLeaves } = program?.forward(run, again) ?? cutOutputs(run, again);
-    const tickets = again ? this.#offload(inputs, inputLeaves) : [];
-    this.#calls.push({
-      block,
-      inputs,
-      inputLeaves,
-      outputs,
-      outputLeaves,
-      kept,
-      again: run,
-      tickets,
-      parts,
-      partLeaves,
-      program,
-    });
+    const parts = program?.isReplayed === true ? undefined : openParts?.(inputLeaves, leaves);
+    const again = () => forward(...cutArgs);
+    const partLeaves = openParts && { own, root };
+    const call = { block, inputs, inputLeaves, kept, again, parts, partLeaves, program };
+    let cut: CutOutputs<R>;
+    try {
+      cut = program?.forward(again, recomputes) ?? cutOutputs(again, recomputes);
+    } catch (error) {
+      // For `clear` to release.
+      this.#calls.push({ ...call, outputs: undefined, outputLeaves: [], tickets: [] });
+      throw error;
+    }
+    const { result, outputs, outputLeaves } = cut;
+    const tickets = recomputes ? this.#offload(inputs, inputLeaves) : [];
+    this.#calls.push({ ...call, outputs, outputLeaves, tickets });
     this.#outer.open(outputLeaves);
     this.#hooks.release(block);
     return result;
