@@ -25,13 +25,6 @@ namespace {
 constexpr int64_t kBlockRows = 128;
 constexpr int64_t kMaxScores = int64_t{1} << 20;  // float32 scores at a time: 4 MiB
 
-struct Options {
-  bool causal;
-  float scale;
-
-  Sight sight() const { return {{}, {}, causal, 0, scale}; }
-};
-
 void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal) {
   TORCH_CHECK(q.dim() == 4 && k.sizes() == v.sizes() && k.dim() == 4 && q.size(0) == k.size(0) && q.size(1) == k.size(1) &&
                   q.size(3) == k.size(3),
@@ -86,17 +79,17 @@ at::Tensor scores_of(const at::Tensor& queries, const at::Tensor& keys) {
   return at::bmm(queries.to(at::kFloat), keys.to(at::kFloat).transpose(1, 2)).contiguous();
 }
 
-Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Options options, bool in_tiles) {
-  if (is_invariant()) return attend_invariantly(q, k, v, {}, {}, options.causal, 0, options.scale);
-  if (in_tiles) return attend_in_tiles(q, k, v, options.sight());
+Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight, bool in_tiles) {
+  if (is_invariant()) return attend_invariantly(q, k, v, {}, {}, sight.causal, 0, sight.scale);
+  if (in_tiles) return attend_in_tiles(q, k, v, sight);
   const at::TensorOptions float_options = q.options().dtype(at::kFloat);
   const Attended result{projected_heads(q.sizes(), q.options()),
                         at::empty({q.size(0), q.size(1), q.size(2), 1}, float_options)};
-  each_piece(q, k, options.causal, [&](const Piece& piece) {
+  each_piece(q, k, sight.causal, [&](const Piece& piece) {
     const at::Tensor scores = scores_of(pack_heads(piece.queries(q), at::kFloat), pack_heads(piece.keys(k), at::kFloat));
     const at::Tensor probabilities = at::empty(scores.sizes(), q.options());
     const at::Tensor logsumexp = at::empty({scores.size(0), piece.num_rows}, float_options);
-    softmax_rows(scores, {options.causal, piece.first_row}, options.scale, probabilities, logsumexp);
+    softmax_rows(scores, {sight.causal, piece.first_row}, sight.scale, probabilities, logsumexp);
     unpack_heads(at::bmm(probabilities, pack(piece.keys(v))), piece.queries(result.out_BHTD));
     unpack_heads(logsumexp, piece.queries(result.logsumexp_BHT1));
   });
@@ -104,18 +97,18 @@ Attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, O
 }
 
 AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                   const Attended& saved, Options options, bool in_tiles) {
-  if (in_tiles) return attend_in_tiles_backward(dout, q, k, v, saved, options.sight());
+                                   const Attended& saved, const Sight& sight, bool in_tiles) {
+  if (in_tiles) return attend_in_tiles_backward(dout, q, k, v, saved, sight);
   const at::Tensor dq = projected_heads(q.sizes(), q.options());
   KeyGradients dk(k, q.size(2) <= kBlockRows), dv(v, q.size(2) <= kBlockRows);
-  each_piece(q, k, options.causal, [&](const Piece& piece) {
+  each_piece(q, k, sight.causal, [&](const Piece& piece) {
     const at::Tensor packed_q = pack(piece.queries(q)), packed_k = pack(piece.keys(k));
     const at::Tensor packed_dout = pack(piece.queries(dout));
     const at::Tensor dots = row_dots(piece.queries(dout), piece.queries(saved.out_BHTD));
     const at::Tensor scores = scores_of(packed_q, packed_k);
     const at::Tensor dscores = at::bmm(packed_dout, pack(piece.keys(v)).transpose(1, 2)).contiguous();
     const at::Tensor probabilities = at::empty_like(dscores);
-    softmax_rows_backward(scores, {options.causal, piece.first_row}, options.scale,
+    softmax_rows_backward(scores, {sight.causal, piece.first_row}, sight.scale,
                           pack(piece.queries(saved.logsumexp_BHT1)), dots, probabilities, dscores);
     unpack_heads(at::bmm(dscores, packed_k), piece.queries(dq));
     dk.add(at::bmm(dscores.transpose(1, 2), packed_q), piece.keys(dk.sums()));
@@ -125,13 +118,13 @@ AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, 
 }
 
 at::Tensor attend_differentiably(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal, double scale) {
-  const Options options{causal, static_cast<float>(scale)};
+  const Sight sight{{}, {}, causal, 0, static_cast<float>(scale)};
   const bool in_tiles = !is_invariant() && attends_in_tiles(q, k, v);
-  const Attended attended = without_recording([&] { return attend(q, k, v, options, in_tiles); });
+  const Attended attended = without_recording([&] { return attend(q, k, v, sight, in_tiles); });
   record("attention", {q, k, v}, {attended.out_BHTD}, {q, k, v, attended.out_BHTD, attended.logsumexp_BHT1},
-         [options, in_tiles](const Tensors& gradients, const Tensors& saved) -> Tensors {
+         [sight, in_tiles](const Tensors& gradients, const Tensors& saved) -> Tensors {
            const AttentionGradients d =
-               attend_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]}, options, in_tiles);
+               attend_backward(gradients[0], saved[0], saved[1], saved[2], {saved[3], saved[4]}, sight, in_tiles);
            return {d.q, d.k, d.v};
          });
   return attended.out_BHTD;

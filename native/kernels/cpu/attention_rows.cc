@@ -239,10 +239,6 @@ void each_row(const at::Tensor& scores_GRC, Visibility visibility, const Body& b
   });
 }
 
-}  // namespace
-
-namespace {
-
 // Calls body(first row over all heads, number of rows) for every few rows, in parallel.
 template <class Body>
 void each_few_rows(const at::Tensor& scores_GRC, const Body& body) {

@@ -64,17 +64,16 @@ struct Columns {
 struct TileSizes {
   AttentionSizes all;
   const Sight& sight;
-  int64_t rows, keys, width;
   int64_t all_columns;  // keys, rounded up to 64
 
   TileSizes(const at::Tensor& q, const at::Tensor& k, const Sight& given)
-      : all(q, k), sight(given), rows(all.rows), keys(all.keys), width(all.width), all_columns(round_up(keys, kQueryRows)) {}
+      : all(q, k), sight(given), all_columns(round_up(all.keys, kQueryRows)) {}
 
   RowSights sights() const { return {all, sight}; }
 
   // Query rows whose gradients of keys and values are one sum.
   int64_t together() const {
-    const int64_t most = std::min(kMaxSummedRows, round_up(rows, kQueryRows));
+    const int64_t most = std::min(kMaxSummedRows, round_up(all.rows, kQueryRows));
     return std::clamp(kMaxSummedNumel / all_columns / kQueryRows * kQueryRows, kQueryRows, most);
   }
 };
@@ -96,16 +95,16 @@ struct Head {
   }
 
   RowSight sight(int64_t row, Columns columns) const {
-    return sizes.sights().of(batch, index, row, columns.from, std::min(columns.to, sizes.keys) - columns.from);
+    return sizes.sights().of(batch, index, row, columns.from, std::min(columns.to, sizes.all.keys) - columns.from);
   }
 };
 
 // Prefetches rows of the next matrix, which lie too far apart for the processor's own prefetcher. Inline, as `Factor::prefetch` is.
-TROUPE_INLINE void prefetch_next(std::initializer_list<at::Tensor> all_heads, int64_t index, int64_t first, int64_t count) {
-  for (const at::Tensor& heads_BHTD : all_heads) {
-    if (index + 1 >= heads_BHTD.size(0) * heads_BHTD.size(1)) return;
-    const HeadMatrix next(heads_BHTD, index + 1);
-    const int64_t last = std::min(first + count, heads_BHTD.size(2)), width = heads_BHTD.size(3);
+TROUPE_INLINE void prefetch_next(std::initializer_list<const at::Tensor*> all_heads, int64_t index, int64_t first, int64_t count) {
+  for (const at::Tensor* const heads_BHTD : all_heads) {
+    if (index + 1 >= heads_BHTD->size(0) * heads_BHTD->size(1)) return;
+    const HeadMatrix next(*heads_BHTD, index + 1);
+    const int64_t last = std::min(first + count, heads_BHTD->size(2)), width = heads_BHTD->size(3);
     for (int64_t row = first; row < last; row++) {
       for (int64_t i = 0; i < width; i += kRounded) __builtin_prefetch(next.row(row) + i, 0, 2);
     }
@@ -124,16 +123,17 @@ TROUPE_AVX512_BF16 void round_rows(const float* from, const float* factors, cons
   }
 }
 
-// Scales a row's scores, hides some and adds the bias.
-TROUPE_AVX512_BF16 void hide(float* scores, const RowSight& sight, float scale) {
+// Scales a row's scores, adds the bias and hides what is not seen.
+TROUPE_AVX512_BF16 void apply_sight_or_blind(float* scores, const RowSight& sight, float scale) {
   if (sight.blind) std::fill_n(scores, sight.last, 0.0f);
   else apply_sight(scores, sight.last, scale, sight);
 }
 
-// The scale that is still to be applied to a row that sees what its place lets it, from the first key on: others are changed in place.
-TROUPE_INLINE float see(float* scores, const RowSight& sight, float scale) {
+// The scale that is left to be applied to a row's scores: 1 after a mask, a bias, hidden first keys or a row that sees nothing, which are
+// applied here.
+TROUPE_INLINE float scale_left(float* scores, const RowSight& sight, float scale) {
   if (!sight.mask && !sight.bias && sight.first == 0 && !sight.blind) return scale;
-  hide(scores, sight, scale);
+  apply_sight_or_blind(scores, sight, scale);
   return 1.0f;
 }
 
@@ -181,7 +181,7 @@ TROUPE_AVX512_BF16 void tile_softmax(float* scores, Narrow* to, const Head& head
   for (int64_t row = 0; row < count; row++) {
     float* const own = scores + row * columns.count();
     sights[row] = head.sight(first + row, columns);
-    scales[row] = see(own, sights[row], head.sizes.sight.scale);
+    scales[row] = scale_left(own, sights[row], head.sizes.sight.scale);
     largest[row] = largest_score(own, sights[row].last, scales[row]);
   }
   for (int64_t row = 0; row < count; row++) {
@@ -234,11 +234,11 @@ struct BackwardRows {
 TROUPE_AVX512_BF16 void tile_softmax_backward(const BackwardRows& rows, const HeadMatrix& upstream, const HeadMatrix& outs, const Head& head,
                                               int64_t first, int64_t count, Columns columns) {
   const float scale = head.sizes.sight.scale;
-  const int64_t width = head.sizes.width;
+  const int64_t width = head.sizes.all.width;
   for (int64_t row = 0; row < count; row++) {
     const int64_t from = row * columns.count(), to = row * rows.stride;
     const RowSight sight = head.sight(first + row, columns);
-    const float left = see(rows.scores + from, sight, scale);
+    const float left = scale_left(rows.scores + from, sight, scale);
     const float dot = row_dot(upstream.row(first + row), outs.row(first + row), width);
     const float* const dropped = drop(sight);
     (dropped ? row_backward<true> : row_backward<false>)(rows.scores + from, rows.dprobabilities + from, dropped, rows.probabilities + to,
@@ -269,20 +269,20 @@ class Cutter {
 
 // Rows of keys or values in pairs along the keys: [all_columns / 2][width], zeros behind the last key.
 void pair_keys(const HeadMatrix& from, const TileSizes& sizes, uint32_t* to) {
-  run_best<PairRows>(from.bits(), from.stride, sizes.keys, sizes.width, sizes.width, to);
-  std::fill(to + (sizes.keys + 1) / 2 * sizes.width, to + sizes.all_columns / 2 * sizes.width, 0u);
+  run_best<PairRows>(from.bits(), from.stride, sizes.all.keys, sizes.all.width, sizes.all.width, to);
+  std::fill(to + (sizes.all.keys + 1) / 2 * sizes.all.width, to + sizes.all_columns / 2 * sizes.all.width, 0u);
 }
 
 // The same along the width: [width / 2][all_columns].
 void pair_widths(const HeadMatrix& from, const TileSizes& sizes, uint32_t* to) {
-  run_best<PairColumns>(from.bits(), from.stride, sizes.width, sizes.keys, sizes.all_columns, to);
+  run_best<PairColumns>(from.bits(), from.stride, sizes.all.width, sizes.all.keys, sizes.all_columns, to);
 }
 
 // Calls body(batch, group, scratch) for each group of heads, in parallel. `words`: of scratch.
 template <class Body>
 void each_group(const AttentionSizes& sizes, int64_t words, const Body& body) {
   at::parallel_for(0, sizes.batches * sizes.groups, 1, [&](int64_t first, int64_t last) {
-    uint32_t* const memory = scratch<uint32_t, TileSizes>(static_cast<size_t>(words + kQueryRows));
+    uint32_t* const memory = scratch<uint32_t, TileSizes>(static_cast<size_t>(words) + 64 / sizeof(uint32_t));
     auto* const aligned = reinterpret_cast<uint32_t*>(round_up(reinterpret_cast<int64_t>(memory), 64));
     for (int64_t piece = first; piece < last; piece++) body(piece / sizes.groups, piece % sizes.groups, Cutter(aligned));
     at::native::cpublas::brgemm_release();
@@ -291,6 +291,132 @@ void each_group(const AttentionSizes& sizes, int64_t words, const Body& body) {
 }
 
 bool has_head_rows(const at::Tensor& heads) { return heads.is_cpu() && heads.scalar_type() == at::kBFloat16 && heads.stride(3) == 1; }
+
+// The tensors of a call of backward.
+struct BackwardTensors {
+  const at::Tensor &q, &k, &v;
+  const Attended& attended;
+  const at::Tensor& dout;
+  const AttentionGradients& gradients;
+};
+
+// Backward of the heads that share keys and values.
+class GroupBackward {
+ public:
+  // Of a thread's scratch.
+  static int64_t words(const TileSizes& sizes) {
+    const int64_t columns = sizes.all_columns, width = sizes.all.width, together = sizes.together();
+    return columns * width * 7 / 2 + kQueryRows * (columns * 2 + width) + together * (columns + width + kQueryRows / 2);
+  }
+
+  GroupBackward(const TileSizes& sizes, const BackwardTensors& of, int64_t batch, int64_t group, Cutter cutter)
+      : sizes_(sizes),
+        of_(of),
+        batch_(batch),
+        group_(group),
+        keys_(cutter.cut<uint32_t>(columns_ / 2 * width_)),
+        values_(cutter.cut<uint32_t>(columns_ / 2 * width_)),
+        key_rows_(cutter.cut<uint32_t>(columns_ / 2 * width_)),
+        dk_(cutter.cut<float>(columns_ * width_)),
+        dv_(cutter.cut<float>(columns_ * width_)),
+        scores_(cutter.cut<float>(kQueryRows * columns_)),
+        dprobabilities_(cutter.cut<float>(kQueryRows * columns_)),
+        sums_(cutter.cut<float>(kQueryRows * width_)),
+        probabilities_(cutter.cut<Narrow>(together_ * columns_)),
+        dscores_(cutter.cut<Narrow>(together_ * columns_)),
+        packed_(cutter.cut<uint16_t>(kQueryRows * together_)),
+        query_rows_(cutter.cut<uint32_t>(together_ / 2 * width_)),
+        upstream_rows_(cutter.cut<uint32_t>(together_ / 2 * width_)) {}
+
+  void run() {
+    const int64_t place = batch_ * sizes_.all.groups + group_;
+    pair_widths(HeadMatrix(of_.k, place), sizes_, keys_);
+    pair_widths(HeadMatrix(of_.v, place), sizes_, values_);
+    pair_keys(HeadMatrix(of_.k, place), sizes_, key_rows_);
+    const int64_t readers = sizes_.all.readers();
+    for (int64_t reader = 0; reader < readers; reader++) walk_head({sizes_, batch_, group_ * readers + reader});
+    for (int64_t key = 0; key < columns_; key += kQueryRows) {
+      if (has_sum(key)) continue;
+      std::fill_n(dk_ + key * width_, kQueryRows * width_, 0.0f);
+      std::fill_n(dv_ + key * width_, kQueryRows * width_, 0.0f);
+    }
+    round_rows(dk_, nullptr, HeadMatrix(of_.gradients.k, place), 0, sizes_.all.keys, width_);
+    round_rows(dv_, nullptr, HeadMatrix(of_.gradients.v, place), 0, sizes_.all.keys, width_);
+  }
+
+ private:
+  // Query rows whose gradients of keys and values are one sum: those of each 64 see `columns`.
+  struct SummedRows {
+    int64_t begin, count;
+    std::array<Columns, kMaxSummedRows / kQueryRows> columns;
+  };
+
+  bool& has_sum(int64_t key) { return has_sum_[static_cast<size_t>(key / kQueryRows)]; }
+
+  void walk_head(const Head& head) {
+    for (int64_t begin = 0; begin < sizes_.all.rows; begin += together_) {
+      SummedRows rows{begin, std::min(together_, sizes_.all.rows - begin), {}};
+      const Columns all = head.columns(begin, rows.count);
+      for (int64_t row = 0; row < rows.count; row += kQueryRows) {
+        const int64_t count = std::min(kQueryRows, rows.count - row);
+        // They begin alike and end no earlier than those before, so that sums of keys have no gaps.
+        Columns& here = rows.columns[static_cast<size_t>(row / kQueryRows)];
+        here = {all.from, all.is_blind ? all.to : head.columns(begin + row, count).to};
+        walk_rows(head, begin + row, count, here, row * columns_ + here.from);
+      }
+      sum_keys(head, rows, all);
+    }
+  }
+
+  // Probabilities and the gradient of scores of up to 64 rows, written from element `at` on; and the gradient of their queries.
+  void walk_rows(const Head& head, int64_t first, int64_t count, Columns here, int64_t at) {
+    const int64_t index = head.place();
+    const HeadMatrix queries(of_.q, index), outs(of_.attended.out_BHTD, index), upstream(of_.dout, index), dq(of_.gradients.q, index);
+    prefetch_next({&of_.q, &of_.dout, &of_.attended.out_BHTD}, index, first, count);
+    if (head.ends_group()) prefetch_next({&of_.k, &of_.v}, head.group_place(), first, count);
+    multiply_rows(count, here.count(), width_, queries.row(first), queries.stride, keys_ + here.from, columns_, scores_, false);
+    multiply_rows(count, here.count(), width_, upstream.row(first), upstream.stride, values_ + here.from, columns_, dprobabilities_, false);
+    const float* const logsumexps = of_.attended.logsumexp_BHT1.const_data_ptr<float>() + index * sizes_.all.rows + first;
+    tile_softmax_backward({scores_, dprobabilities_, logsumexps, probabilities_ + at, dscores_ + at, columns_}, upstream, outs, head, first, count,
+                          here);
+    multiply_rows(count, width_, here.count(), dscores_ + at, columns_, key_rows_ + here.from / 2 * width_, width_, sums_, false);
+    round_rows(sums_, nullptr, dq, first, count, width_);
+  }
+
+  // Adds what rows give to the gradients of the keys and values that they see.
+  void sum_keys(const Head& head, const SummedRows& rows, Columns all) {
+    const HeadMatrix queries(of_.q, head.place()), upstream(of_.dout, head.place());
+    run_best<PairRows>(queries.bits(rows.begin), queries.stride, rows.count, width_, width_, query_rows_);
+    run_best<PairRows>(upstream.bits(rows.begin), upstream.stride, rows.count, width_, width_, upstream_rows_);
+    int64_t skipped = 0;  // rows before the first that have the keys
+    for (int64_t key = all.from; key < all.to; key += kQueryRows) {
+      while (rows.columns[static_cast<size_t>(skipped / kQueryRows)].to <= key) skipped += kQueryRows;
+      add_sum(dscores_ + skipped * columns_ + key, query_rows_ + skipped / 2 * width_, rows.count - skipped, dk_ + key * width_, has_sum(key));
+      add_sum(probabilities_ + skipped * columns_ + key, upstream_rows_ + skipped / 2 * width_, rows.count - skipped, dv_ + key * width_,
+              has_sum(key));
+      has_sum(key) = true;
+    }
+  }
+
+  void add_sum(const Narrow* of_scores, const uint32_t* rows, int64_t num_rows, float* to, bool adds) {
+    const int64_t even = num_rows + num_rows % 2;
+    run_best<PackTransposedRows>(reinterpret_cast<const uint16_t*>(of_scores), columns_, num_rows, kQueryRows, even, packed_);
+    multiply_rows(kQueryRows, width_, even, packed_, even, rows, width_, to, adds);
+  }
+
+  const TileSizes& sizes_;
+  const BackwardTensors& of_;
+  const int64_t batch_, group_;
+  const int64_t columns_ = sizes_.all_columns, width_ = sizes_.all.width, together_ = sizes_.together();
+  uint32_t *const keys_, *const values_;                      // in pairs along the width
+  uint32_t* const key_rows_;                                  // along the keys
+  float *const dk_, *const dv_;                               // sums over rows and heads
+  std::array<bool, kMaxKeys / kQueryRows> has_sum_ = {};      // of 64 keys
+  float *const scores_, *const dprobabilities_, *const sums_;
+  Narrow *const probabilities_, *const dscores_;
+  uint16_t* const packed_;
+  uint32_t *const query_rows_, *const upstream_rows_;
+};
 
 }  // namespace
 
@@ -302,7 +428,7 @@ bool attends_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 
 Attended attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight) {
   const TileSizes sizes(q, k, sight);
-  const int64_t columns = sizes.all_columns, width = sizes.width, readers = sizes.all.readers();
+  const int64_t columns = sizes.all_columns, width = sizes.all.width, readers = sizes.all.readers();
   const Attended attended{projected_heads(q.sizes(), q.options()),
                           at::empty({q.size(0), q.size(1), q.size(2), 1}, q.options().dtype(at::kFloat))};
   float* const logsumexps = attended.logsumexp_BHT1.mutable_data_ptr<float>();
@@ -312,14 +438,14 @@ Attended attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Ten
     auto* const scores = cutter.cut<float>(kQueryRows * columns);
     auto* const seen = cutter.cut<Narrow>(kQueryRows * columns);
     auto* const sums = cutter.cut<float>(kQueryRows * width);
-    for (int64_t first = 0; first < sizes.rows; first += kQueryRows) {
-      const int64_t count = std::min(kQueryRows, sizes.rows - first);
+    for (int64_t first = 0; first < sizes.all.rows; first += kQueryRows) {
+      const int64_t count = std::min(kQueryRows, sizes.all.rows - first);
       const Columns here = head.columns(first, count);
-      prefetch_next({q}, index, first, count);
-      if (head.ends_group()) prefetch_next({k, v}, head.group_place(), first, count);
+      prefetch_next({&q}, index, first, count);
+      if (head.ends_group()) prefetch_next({&k, &v}, head.group_place(), first, count);
       multiply_rows(count, here.count(), width, queries.row(first), queries.stride, keys + here.from, columns, scores, false);
       float factors[kQueryRows];
-      tile_softmax(scores, seen, head, first, count, here, factors, logsumexps + index * sizes.rows + first);
+      tile_softmax(scores, seen, head, first, count, here, factors, logsumexps + index * sizes.all.rows + first);
       multiply_rows(count, width, here.count(), seen, here.count(), values + here.from / 2 * width, width, sums, false);
       round_rows(sums, factors, to, first, count, width);
     }
@@ -335,99 +461,15 @@ Attended attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Ten
   return attended;
 }
 
-// The parts of a group's backward that its heads share.
-struct GroupOfHeads {
-  const uint32_t *keys, *values;  // in pairs along the width
-  const uint32_t* key_rows;       // along the keys
-  float *dk, *dv;                 // sums over rows and heads
-  std::array<bool, kMaxKeys / kQueryRows> has_sum = {};  // of 64 keys
-};
-
 AttentionGradients attend_in_tiles_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                             const Attended& attended, const Sight& sight) {
   const TileSizes sizes(q, k, sight);
-  const int64_t columns = sizes.all_columns, width = sizes.width, together = sizes.together(), readers = sizes.all.readers();
   const at::Tensor dense = dout.stride(3) == 1 ? dout : dout.contiguous();
   const AttentionGradients gradients{projected_heads(q.sizes(), q.options()), projected_heads(k.sizes(), k.options()),
                                      projected_heads(v.sizes(), v.options())};
-  const float* const logsumexps = attended.logsumexp_BHT1.const_data_ptr<float>();
-
-  const auto walk_head = [&](const Head& head, GroupOfHeads& group, Cutter cutter) {
-    const int64_t index = head.place();
-    const HeadMatrix queries(q, index), outs(attended.out_BHTD, index), upstream(dense, index), dq(gradients.q, index);
-    auto* const scores = cutter.cut<float>(kQueryRows * columns);
-    auto* const dprobabilities = cutter.cut<float>(kQueryRows * columns);
-    auto* const sums = cutter.cut<float>(kQueryRows * width);
-    auto* const probabilities = cutter.cut<Narrow>(together * columns);
-    auto* const dscores = cutter.cut<Narrow>(together * columns);
-    auto* const packed = cutter.cut<uint16_t>(kQueryRows * together);
-    auto* const query_rows = cutter.cut<uint32_t>(together / 2 * width);
-    auto* const upstream_rows = cutter.cut<uint32_t>(together / 2 * width);
-
-    // Probabilities and the gradient of scores of 64 rows, from row `first` on, into rows of `columns`; and the gradient of the queries.
-    const auto walk_rows = [&](int64_t first, int64_t count, Columns here, Narrow* own_probabilities, Narrow* own_dscores) {
-      prefetch_next({q, dense, attended.out_BHTD}, index, first, count);
-      if (head.ends_group()) prefetch_next({k, v}, head.group_place(), first, count);
-      multiply_rows(count, here.count(), width, queries.row(first), queries.stride, group.keys + here.from, columns, scores, false);
-      multiply_rows(count, here.count(), width, upstream.row(first), upstream.stride, group.values + here.from, columns, dprobabilities, false);
-      const float* const own_logsumexps = logsumexps + index * sizes.rows + first;
-      tile_softmax_backward({scores, dprobabilities, own_logsumexps, own_probabilities + here.from, own_dscores + here.from, columns}, upstream, outs,
-                            head, first, count, here);
-      multiply_rows(count, width, here.count(), own_dscores + here.from, columns, group.key_rows + here.from / 2 * width, width, sums, false);
-      round_rows(sums, nullptr, dq, first, count, width);
-    };
-
-    for (int64_t begin = 0; begin < sizes.rows; begin += together) {
-      const int64_t num_rows = std::min(together, sizes.rows - begin);
-      const Columns all = head.columns(begin, num_rows);
-      // They begin alike and end no earlier than those before, so that sums below have no gaps.
-      std::array<Columns, kMaxSummedRows / kQueryRows> of_rows;
-      for (int64_t row = 0; row < num_rows; row += kQueryRows) {
-        const int64_t count = std::min(kQueryRows, num_rows - row);
-        Columns& here = of_rows[static_cast<size_t>(row / kQueryRows)];
-        here = {all.from, all.is_blind ? all.to : head.columns(begin + row, count).to};
-        walk_rows(begin + row, count, here, probabilities + row * columns, dscores + row * columns);
-      }
-      run_best<PairRows>(queries.bits(begin), queries.stride, num_rows, width, width, query_rows);
-      run_best<PairRows>(upstream.bits(begin), upstream.stride, num_rows, width, width, upstream_rows);
-      int64_t skipped = 0;  // rows before the first that have the keys
-      for (int64_t key = all.from; key < all.to; key += kQueryRows) {
-        while (of_rows[static_cast<size_t>(skipped / kQueryRows)].to <= key) skipped += kQueryRows;
-        const int64_t seeing = num_rows - skipped, even = seeing + seeing % 2;
-        bool& has_sum = group.has_sum[static_cast<size_t>(key / kQueryRows)];
-        const auto sum = [&](const Narrow* of_scores, const uint32_t* rows, float* to) {
-          const auto* const bits = reinterpret_cast<const uint16_t*>(of_scores + skipped * columns + key);
-          run_best<PackTransposedRows>(bits, columns, seeing, kQueryRows, even, packed);
-          multiply_rows(kQueryRows, width, even, packed, even, rows + skipped / 2 * width, width, to + key * width, has_sum);
-        };
-        sum(dscores, query_rows, group.dk);
-        sum(probabilities, upstream_rows, group.dv);
-        has_sum = true;
-      }
-    }
-  };
-
-  const int64_t words = columns * width * 7 / 2 + kQueryRows * (columns * 2 + width) + together * (columns + width + kQueryRows / 2);
-  each_group(sizes.all, words, [&](int64_t batch, int64_t group, Cutter cutter) {
-    const int64_t piece = batch * sizes.all.groups + group;
-    auto* const keys = cutter.cut<uint32_t>(columns / 2 * width);
-    auto* const values = cutter.cut<uint32_t>(columns / 2 * width);
-    auto* const key_rows = cutter.cut<uint32_t>(columns / 2 * width);
-    auto* const dk = cutter.cut<float>(columns * width);
-    auto* const dv = cutter.cut<float>(columns * width);
-    pair_widths(HeadMatrix(k, piece), sizes, keys);
-    pair_widths(HeadMatrix(v, piece), sizes, values);
-    pair_keys(HeadMatrix(k, piece), sizes, key_rows);
-    GroupOfHeads heads{keys, values, key_rows, dk, dv};
-    for (int64_t reader = 0; reader < readers; reader++) walk_head({sizes, batch, group * readers + reader}, heads, cutter);
-    for (int64_t key = 0; key < columns; key += kQueryRows) {
-      if (heads.has_sum[static_cast<size_t>(key / kQueryRows)]) continue;
-      std::fill_n(dk + key * width, kQueryRows * width, 0.0f);
-      std::fill_n(dv + key * width, kQueryRows * width, 0.0f);
-    }
-    round_rows(dk, nullptr, HeadMatrix(gradients.k, piece), 0, sizes.keys, width);
-    round_rows(dv, nullptr, HeadMatrix(gradients.v, piece), 0, sizes.keys, width);
-  });
+  const BackwardTensors tensors{q, k, v, attended, dense, gradients};
+  each_group(sizes.all, GroupBackward::words(sizes),
+             [&](int64_t batch, int64_t group, Cutter cutter) { GroupBackward(sizes, tensors, batch, group, cutter).run(); });
   return gradients;
 }
 
