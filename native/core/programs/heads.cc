@@ -53,8 +53,7 @@ class Heads {
   struct Grid {
     Slot slot;
     HeadsLayout layout;
-    int64_t outer, inner;
-    size_t copies;  // that are left out
+    int64_t inner = 0;  // heads, where a copy of them is left out
   };
 
   const Geometry& geometry(Slot slot) const { return program_.geometries[slot]; }
@@ -93,7 +92,7 @@ class Heads {
     const auto [base, offset] = base_of(slot);
     const Instruction* const copy = maker(base);
     const int64_t count = matrices.sizes[0], rows = matrices.sizes[1], columns = matrices.sizes[2];
-    Grid as_it_is{base, {offset, matrices.strides[0], 0, matrices.strides[1], matrices.strides[2]}, count, 1, 0};
+    const Grid as_it_is{base, {offset, matrices.strides[0], 0, matrices.strides[1], matrices.strides[2]}};
     if (program_.written[base]) return std::nullopt;
     if (copy == nullptr || !is_copy(*copy) || offset != 0) return as_it_is;
     const Slot from = copy->operands[0].slots[0];
@@ -105,7 +104,7 @@ class Heads {
     const bool across = rows == source.sizes[3] && columns == source.sizes[2] && matrices.strides[1] == 1 && matrices.strides[2] == rows;
     if (!as_copied && !across) return as_it_is;
     const auto& s = source.strides;
-    return Grid{origin, {begin, s[0], s[1], as_copied ? s[2] : s[3], as_copied ? s[3] : s[2]}, source.sizes[0], source.sizes[1], 1};
+    return Grid{origin, {begin, s[0], s[1], as_copied ? s[2] : s[3], as_copied ? s[3] : s[2]}, source.sizes[1]};
   }
 
   // The layout of a product [count, rows, columns] in the copy of a view of it that alone reads it.
@@ -145,30 +144,22 @@ class Heads {
     const int64_t count = geometry(a_slot).sizes[0], rows = geometry(a_slot).sizes[1], terms = geometry(a_slot).sizes[2];
     const int64_t columns = geometry(b_slot).sizes[2];
     if (!fits_grids(count, rows, terms, columns)) return;
-    const int64_t inner = a->copies > 0 ? a->inner : b->copies > 0 ? b->inner : 0;
-    const auto cut = [&](Grid& grid) {
-      if (grid.copies > 0 || inner == 0) return;
-      grid.layout.inner = grid.layout.outer;
-      grid.layout.outer *= inner;
-    };
-    if (inner != 0 && count % inner != 0) return;
-    if (a->copies > 0 && b->copies > 0 && a->inner != b->inner) return;
-    cut(*a);
-    cut(*b);
     if (!is_readable(a->layout)) return;
+    const int64_t inner = std::max(a->inner, b->inner);
+    const auto is_cut_alike = [&](const Grid& grid) { return grid.inner == 0 || grid.inner == inner; };
+    if (!is_cut_alike(*a) || !is_cut_alike(*b) || (inner != 0 && count % inner != 0)) return;
     // The heads of a result are known by its copy.
     std::optional<std::pair<Place, HeadsLayout>> out;
     int64_t of_heads = inner;
     if (inner != 0) out = copied_result(result, count / inner, inner, rows, columns);
-    else {
-      for (int64_t some = 2; !out && some < count; some++) {
-        if (count % some == 0 && (out = copied_result(result, count / some, some, rows, columns))) of_heads = some;
-      }
-      if (!out) return;
-      for (Grid* const grid : {&*a, &*b}) {
-        grid->layout.inner = grid->layout.outer;
-        grid->layout.outer *= of_heads;
-      }
+    for (int64_t some = 2; inner == 0 && !out && some < count; some++) {
+      if (count % some == 0 && (out = copied_result(result, count / some, some, rows, columns))) of_heads = some;
+    }
+    if (of_heads == 0) return;
+    for (Grid* const grid : {&*a, &*b}) {
+      if (grid->inner != 0) continue;
+      grid->layout.inner = grid->layout.outer;
+      grid->layout.outer *= of_heads;
     }
     HeadsProduct product{a->layout, b->layout, {}, {count / of_heads, of_heads, rows, terms, columns}};
     product.out = out ? out->second : HeadsLayout{0, of_heads * rows * columns, rows * columns, columns, 1};
