@@ -209,15 +209,12 @@ class Player {
   }
 
   void walk(const Instruction& instruction) {
-    const auto gather = [&](const Operand& operand) {
-      Tensors tensors;
-      tensors.reserve(operand.slots.size());
-      for (const Slot slot : operand.slots) tensors.push_back(slot == kNoSlot ? at::Tensor() : played_.slots[slot]);
-      return tensors;
-    };
+    Tensors gradients;
+    gradients.reserve(instruction.operands[0].slots.size());
+    for (const Slot slot : instruction.operands[0].slots) gradients.push_back(at(slot));
     Played::Left& kept = played_.backwards[instruction.backward];
     const Played::Left left = instruction.walks_again ? kept : std::move(kept);
-    const Tensors results = left.backward(gather(instruction.operands[0]), left.saved);
+    const Tensors results = left.backward(gradients, left.saved);
     if (results.size() != instruction.results.size()) refuse_other(instruction);
     for (size_t i = 0; i < results.size(); i++) {
       if (instruction.results[i] != kNoSlot) played_.slots[instruction.results[i]] = results[i];

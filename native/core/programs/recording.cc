@@ -125,12 +125,17 @@ void Recording::refuse(const std::string& reason) {
 Slot Recording::add(const at::Tensor& tensor) {
   const Slot slot = static_cast<Slot>(values_.size());
   values_.push_back(tensor);
-  geometries_.push_back(Geometry::of(tensor));
-  written_.push_back(false);
+  program_->geometries.push_back(Geometry::of(tensor));
+  program_->written.push_back(false);
   constant_.push_back(false);
   literal_.push_back(false);
   slots_of_[tensor.storage().unsafeGetStorageImpl()].push_back(slot);
   return slot;
+}
+
+Slot Recording::add_made(const at::Tensor& tensor) {
+  const bool is_new = tensor.defined() && slots_of_.count(tensor.storage().unsafeGetStorageImpl()) == 0;
+  return is_new ? add(tensor) : kNoSlot;
 }
 
 Slot Recording::find(const at::Tensor& tensor, const std::string& reader) {
@@ -146,21 +151,21 @@ Slot Recording::find(const at::Tensor& tensor, const std::string& reader) {
   }
   const Geometry geometry = Geometry::of(tensor);
   for (const Slot slot : known->second) {
-    if (geometries_[slot] == geometry) return slot;
+    if (program_->geometries[slot] == geometry) return slot;
   }
   const Slot base = known->second.front();
-  if (geometry.dtype != geometries_[base].dtype) {
+  if (geometry.dtype != program_->geometries[base].dtype) {
     refuse(reader + " of a tensor's bytes as another dtype");
     return kNoSlot;
   }
   Instruction view;
   view.kind = Instruction::Kind::view;
   view.geometry = geometry;
-  view.geometry.offset -= geometries_[base].offset;
+  view.geometry.offset -= program_->geometries[base].offset;
   view.operands.push_back({Operand::Kind::tensor, {}, {base}, 0});
   const Slot slot = add(tensor);
   view.results = {slot};
-  written_[slot] = written_[base];
+  program_->written[slot] = program_->written[base];
   if (constant_[base]) keep_constant(slot, tensor);
   half().push_back(std::move(view));
   return slot;
@@ -215,13 +220,11 @@ void Recording::note(Instruction instruction, const c10::OperatorHandle& op, con
     const Operand& written = instruction.operands[i];
     for (const Slot slot : written.slots) {
       if (slot == kNoSlot) continue;
-      const c10::StorageImpl* const storage = values_[slot].storage().unsafeGetStorageImpl();
-      const size_t outer = program_->arguments.size() + program_->bound.size();
-      for (const Slot other : slots_of_[storage]) {
-        if (static_cast<size_t>(other) < outer || literal_[other]) return refuse(name + " in place on what the block was given");
-        written_[other] = true;
+      for (const Slot other : slots_of_[values_[slot].storage().unsafeGetStorageImpl()]) {
+        if (is_given(other) || literal_[other]) return refuse(name + " in place on what the block was given");
+        program_->written[other] = true;
       }
-      if (!(Geometry::of(values_[slot]) == geometries_[slot])) return refuse(name + ", which changes a tensor's shape");
+      if (!(Geometry::of(values_[slot]) == program_->geometries[slot])) return refuse(name + ", which changes a tensor's shape");
     }
   }
   std::vector<at::Tensor> made;
@@ -245,10 +248,7 @@ void Recording::note(Instruction instruction, const c10::OperatorHandle& op, con
   }
   // Another look at known memory is made where it is read.
   if (!computes && instruction.kind == Instruction::Kind::atomic) return;
-  for (const at::Tensor& tensor : made) {
-    const bool known = tensor.defined() && slots_of_.count(tensor.storage().unsafeGetStorageImpl()) != 0;
-    instruction.results.push_back(!tensor.defined() || known ? kNoSlot : add(tensor));
-  }
+  for (const at::Tensor& tensor : made) instruction.results.push_back(add_made(tensor));
   if (!in_place && is_constant(instruction)) keep_constant(instruction.results[0], made[0]);
   half().push_back(std::move(instruction));
 }
@@ -259,7 +259,7 @@ bool Recording::is_constant(const Instruction& instruction) const {
   return std::all_of(instruction.operands.begin(), instruction.operands.end(), [&](const Operand& operand) {
     return operand.kind != Operand::Kind::late &&
            std::all_of(operand.slots.begin(), operand.slots.end(),
-                       [&](Slot slot) { return slot == kNoSlot || (constant_[slot] && !written_[slot]); });
+                       [&](Slot slot) { return slot == kNoSlot || (constant_[slot] && !program_->written[slot]); });
   });
 }
 
@@ -343,15 +343,8 @@ void Recording::ran(int64_t index, const Tensors& gradients, const Tensors& resu
   for (const at::Tensor& tensor : gradients) list.slots.push_back(find(tensor, "a gradient"));
   instruction.operands.push_back(std::move(list));
   for (const at::Tensor& tensor : results) {
-    if (!tensor.defined()) {
-      instruction.results.push_back(kNoSlot);
-    } else if (!tensor.has_storage()) {
-      return refuse("a gradient without memory");
-    } else if (slots_of_.count(tensor.storage().unsafeGetStorageImpl()) != 0) {
-      instruction.results.push_back(kNoSlot);  // known memory, looked at where it is read
-    } else {
-      instruction.results.push_back(add(tensor));
-    }
+    if (tensor.defined() && !tensor.has_storage()) return refuse("a gradient without memory");
+    instruction.results.push_back(add_made(tensor));
   }
   half().push_back(std::move(instruction));
 }
@@ -376,17 +369,13 @@ void Recording::end_forward(const Tensors& results, const std::vector<int64_t>& 
   is_backward_ = true;
   // Nobody else holds these: nothing of backward can read them, and their memory may be used again.
   for (auto known = slots_of_.begin(); known != slots_of_.end();) {
-    bool ours = true;
-    size_t count = 0;
-    for (const Slot slot : known->second) {
-      count++;
-      ours = ours && static_cast<size_t>(slot) >= program_->arguments.size() + program_->bound.size() && values_[slot].use_count() == 1;
-    }
-    if (!ours || values_[known->second.front()].storage().use_count() != count) {
+    const std::vector<Slot>& slots = known->second;
+    const bool ours = std::all_of(slots.begin(), slots.end(), [&](Slot slot) { return !is_given(slot) && values_[slot].use_count() == 1; });
+    if (!ours || values_[slots.front()].storage().use_count() != slots.size()) {
       ++known;
       continue;
     }
-    for (const Slot slot : known->second) values_[slot].reset();
+    for (const Slot slot : slots) values_[slot].reset();
     known = slots_of_.erase(known);
   }
 }
@@ -422,8 +411,6 @@ void Recording::end_backward(const Tensors& made) {
 
 void Recording::finish() {
   program_->num_slots = static_cast<int64_t>(values_.size());
-  program_->geometries = std::move(geometries_);
-  program_->written = std::move(written_);
   values_.clear();
   slots_of_.clear();
 }

@@ -21,8 +21,8 @@ bool can_record_programs();
 
 class Recording final : public AutogradWatcher {
  public:
-  // `arguments`: of the call; `parameters`: what else it may read and what stays where it is from call to call; `lists`: that an
-  // operator of Troupe's may take, of other tensors in each call.
+  // `arguments`: of the call; `parameters`: what else it may read and what stays where it is from call to call; `lists`: lists of tensors
+  // that operators of Troupe's take, of which each call has its own.
   Recording(Tensors arguments, const Tensors& parameters, std::vector<Tensors> lists);
   ~Recording() override;
   Recording(const Recording&) = delete;
@@ -64,6 +64,10 @@ class Recording final : public AutogradWatcher {
 
  private:
   Slot add(const at::Tensor& tensor);
+  // The slot of what an instruction made: kNoSlot for known memory, which is looked at where it is read.
+  Slot add_made(const at::Tensor& tensor);
+  // Whether it is an argument or bound.
+  bool is_given(Slot slot) const { return static_cast<size_t>(slot) < program_->arguments.size() + program_->bound.size(); }
   // The slot of a tensor that the program has or can look at; refuses and returns kNoSlot for others.
   Slot find(const at::Tensor& tensor, const std::string& reader);
   Operand operand(const c10::IValue& value, const c10::Argument& argument, const std::string& op);
@@ -80,8 +84,6 @@ class Recording final : public AutogradWatcher {
   std::shared_ptr<Program> program_ = std::make_shared<Program>();
   // The tensor of each slot; kept, so that no storage is used twice.
   std::vector<at::Tensor> values_;
-  std::vector<Geometry> geometries_;
-  std::vector<bool> written_;   // by slot: whether its memory is written in place
   std::vector<bool> constant_;  // by slot
   std::vector<bool> literal_;   // by slot
   std::vector<int64_t> draws_;
