@@ -5,7 +5,6 @@
 #include <ATen/EmptyTensor.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <utility>
@@ -81,7 +80,7 @@ class Fusing {
     FusedProduct product;
     product.has_bias = adds;
     bare_.emplace(made_.size(), instruction);
-    become(instruction, product, {a, b, bias, kNoSlot});
+    become(instruction, product, {operand_of(a), operand_of(b), operand_of(bias), operand_of(kNoSlot)});
     return true;
   }
 
@@ -92,11 +91,10 @@ class Fusing {
     return has_dense_dim(a) && has_dense_dim(b) && gains_by_tiles(a.sizes[0], a.sizes[1], b.sizes[1]);
   }
 
-  static void become(Instruction& instruction, const FusedProduct& product, const std::array<Slot, 4>& slots) {
+  static void become(Instruction& instruction, const FusedProduct& product, std::vector<Operand> operands) {
     instruction.kind = Instruction::Kind::product;
     instruction.product = std::make_shared<const FusedProduct>(product);
-    instruction.operands.clear();
-    for (const Slot slot : slots) instruction.operands.push_back(operand_of(slot));
+    instruction.operands = std::move(operands);
   }
 
   // The product whose numbers a slot has, if nobody else reads them, taken out of the program.
@@ -136,12 +134,13 @@ class Fusing {
     if (!gelu || !is_narrow(geometry(instruction.results[0]))) return false;
     const Slot bias = slot_of(instruction.operands[1]);
     if (bias == kNoSlot || program_.written[bias]) return false;  // one for each column, as the operator has checked
-    const std::optional<Instruction> product = take(slot_of(instruction.operands[0]), false, false);
+    std::optional<Instruction> product = take(slot_of(instruction.operands[0]), false, false);
     if (!product) return false;
     FusedProduct fused;
     fused.has_bias = true;
     fused.gelu = gelu;
-    become(instruction, fused, {slot_of(product->operands[kA]), slot_of(product->operands[kB]), bias, kNoSlot});
+    product->operands[kBias] = operand_of(bias);
+    become(instruction, fused, std::move(product->operands));
     return true;
   }
 
@@ -149,12 +148,12 @@ class Fusing {
     if (instruction.kind != Instruction::Kind::gradient || instruction.walks_again || !left_[instruction.backward]) return false;
     const Slot result = instruction.results[0];
     if (result == kNoSlot || !is_narrow(geometry(result))) return false;
-    const std::optional<Instruction> product = take(instruction.operands[0].slots[0], false, false);
+    std::optional<Instruction> product = take(instruction.operands[0].slots[0], false, false);
     if (!product) return false;
     FusedProduct fused;
     fused.gelu = left_[instruction.backward];
     fused.backward = instruction.backward;
-    become(instruction, fused, {slot_of(product->operands[kA]), slot_of(product->operands[kB]), kNoSlot, kNoSlot});
+    become(instruction, fused, std::move(product->operands));
     return true;
   }
 
@@ -169,12 +168,11 @@ class Fusing {
     if (!std::all_of(numbers.begin(), numbers.end(), is_number)) return false;
     const Operand& run = instruction.operands[5];
     if (run.kind != Operand::Kind::constant || run.constant.toInt() < numel_of(geometry(result))) return false;
-    const std::optional<Instruction> product = take(dropped, true, false);
+    std::optional<Instruction> product = take(dropped, true, false);
     if (!product) return false;
     FusedProduct fused = *product->product;
     fused.has_dropout = true;
-    become(instruction, fused,
-           {slot_of(product->operands[kA]), slot_of(product->operands[kB]), slot_of(product->operands[kBias]), kNoSlot});
+    become(instruction, fused, std::move(product->operands));
     instruction.operands.insert(instruction.operands.end(), numbers.begin(), numbers.end());
     return true;
   }
@@ -188,13 +186,12 @@ class Fusing {
       const Slot residual = slot_of(instruction.operands[1 - of_product]), added = slot_of(instruction.operands[of_product]);
       if (residual == kNoSlot || added == kNoSlot || residual == added || program_.written[residual]) continue;
       if (!is_narrow(geometry(residual)) || geometry(residual).sizes != geometry(added).sizes) continue;
-      const std::optional<Instruction> product = take(added, true, true);
+      std::optional<Instruction> product = take(added, true, true);
       if (!product) continue;
       FusedProduct fused = *product->product;
       fused.has_residual = true;
-      become(instruction, fused,
-             {slot_of(product->operands[kA]), slot_of(product->operands[kB]), slot_of(product->operands[kBias]), residual});
-      instruction.operands.insert(instruction.operands.end(), product->operands.begin() + kDropout, product->operands.end());
+      product->operands[kResidual] = operand_of(residual);
+      become(instruction, fused, std::move(product->operands));
       instruction.num_backwards = product->num_backwards;
       return true;
     }
@@ -261,8 +258,7 @@ void play_product(const Program& program, const Instruction& instruction, Played
   } else if (fused.gelu && instruction.num_backwards > 0 && keeps) {
     epilogue.product = empty(geometry.sizes, at::kBFloat16);
   }
-  if (out.scalar_type() == at::kFloat) add_tiles(given(kA), given(kB), out);
-  else multiply_tiles(given(kA), given(kB), out, epilogue);
+  multiply_tiles(given(kA), given(kB), out, epilogue);
   played.slots[instruction.results[0]] = out;
   if (epilogue.column_sums.defined()) {
     played.slots[instruction.results[1]] = epilogue.column_sums.to(program.geometries[instruction.results[1]].dtype);

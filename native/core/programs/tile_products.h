@@ -51,13 +51,10 @@ struct TileEpilogue {
   at::Tensor column_sums;         // [N], float32, written: the sum of the rows, before they are rounded
 };
 
-// out = a @ b with its epilogue, rounded once: a [M,K], b [K,N], out [M,N] bfloat16 without gaps, in any shape. Every sum's order is
-// given by the shapes alone, so bits do not depend on the number of threads. With `tiles_are_quickest` an `out` of two dims may have gaps
-// between its rows.
+// out = a @ b with its epilogue, rounded once: a [M,K], b [K,N], out [M,N] bfloat16 without gaps, in any shape. Or out += a @ b, float32,
+// without an epilogue. Every sum's order is given by the shapes alone, so bits do not depend on the number of threads. With
+// `tiles_are_quickest` an `out` of two dims may have gaps between its rows.
 void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue = {});
-
-// sum += a @ b: as above, sum [M,N] float32 without gaps.
-void add_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum);
 
 // The backward that bias and GELU leave, of what they save: their input, and the bias.
 Backward bias_gelu_backward_of(bool is_tanh);

@@ -13,7 +13,7 @@ namespace {
 
 // Where there are no tiles: the product is rounded first.
 void add_on_host(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
-  if (has_tiles_for(a, b)) return add_tiles(a, b, sum);
+  if (has_tiles_for(a, b)) return multiply_tiles(a, b, sum);
   sum.add_(at::mm(a, b));
 }
 

@@ -7,8 +7,7 @@
 
 namespace troupe {
 
-// As `multiply_tiles` and `add_tiles` have it: `out` is bfloat16 and written, or float32 and added to, then without an epilogue.
-// For processors whose instruction set is `Isa::amx`.
+// As `multiply_tiles`, for processors whose instruction set is `Isa::amx`.
 void multiply_by_amx(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue);
 
 }  // namespace troupe

@@ -128,7 +128,7 @@ TROUPE_AVX512_BF16 void end_row(const void* block, int64_t row) {
 // The ends of all blocks of a product, `height` rows each.
 class ProductEnds {
  public:
-  // `out`: bfloat16, written; or float32, added to, without an epilogue. It and the epilogue stay the caller's.
+  // `out` and the epilogue are those of `multiply_tiles`, and stay the caller's.
   ProductEnds(const at::Tensor& out, int64_t rows, int64_t columns, int64_t height, const TileEpilogue& epilogue)
       : epilogue_(epilogue),
         out_(out.scalar_type() == at::kBFloat16 ? out.mutable_data_ptr<at::BFloat16>() : nullptr),

@@ -65,7 +65,7 @@ const uint16_t* bits(const Narrow* numbers) { return reinterpret_cast<const uint
 
 class TileProduct {
  public:
-  // `out`: bfloat16, written; or float32, added to, without an epilogue.
+  // As `multiply_tiles`.
   TileProduct(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, const TileEpilogue& epilogue)
       : a_(a),
         b_(b),
@@ -275,7 +275,5 @@ void multiply_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& 
 #endif
   TileProduct(a, b, out, epilogue).run();
 }
-
-void add_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum) { multiply_tiles(a, b, sum, {}); }
 
 }  // namespace troupe
