@@ -229,18 +229,18 @@ int64_t terms_of(int64_t inner, bool is_small) {
 // Tiles read rows of `a` in one of two ways.
 at::Tensor readable(const at::Tensor& a) { return a.stride(-1) == 1 || a.stride(-2) == 1 ? a : a.contiguous(); }
 
-}  // namespace
-
 // Whether tiles know the libraries' order of a sum if the product is small, and that oneDNN does not take it otherwise.
-static bool tiles_know(int64_t rows, int64_t inner, int64_t columns) {
+bool tiles_know(int64_t rows, int64_t inner, int64_t columns) {
   if (rows < kMinSize || columns < kMinSize || inner < kMinInner || isa() < Isa::avx512) return false;
   if (chooses_float32_library()) return rows * inner <= kMaxRowElements;
   return mkl_sums_halves() && inner <= 2 * kIntelInner;
 }
 
-static bool tiles_know_both_orders(int64_t rows, int64_t inner, int64_t columns) {
+bool tiles_know_both_orders(int64_t rows, int64_t inner, int64_t columns) {
   return !chooses_float32_library() || (inner <= kMaxTerms && rows * inner * columns <= kMaxMultiplications);
 }
+
+}  // namespace
 
 bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b) {
   // On Intel MKL is quicker.
@@ -253,7 +253,7 @@ bool has_known_sums(int64_t rows, int64_t inner, int64_t columns) {
   return tiles_know(rows, inner, columns) && tiles_know_both_orders(rows, inner, columns);
 }
 
-void multiply_in_tiles_into(const at::Tensor& given, const at::Tensor& b, const at::Tensor& given_bias, const at::Tensor& out) {
+void multiply_in_tiles(const at::Tensor& given, const at::Tensor& b, const at::Tensor& given_bias, const at::Tensor& out) {
   const at::Tensor a = readable(given);
   at::Tensor bias = given_bias.defined() ? given_bias.expand(out.sizes()) : given_bias;
   if (bias.defined() && bias.stride(1) != 1) bias = bias.contiguous();
@@ -265,27 +265,13 @@ void multiply_in_tiles_into(const at::Tensor& given, const at::Tensor& b, const 
                    [&](int64_t first, int64_t last) { compute_panels(all, first, last); });
 }
 
-at::Tensor multiply_in_tiles(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
-  const at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
-  multiply_in_tiles_into(a, b, bias, out);
-  return out;
-}
-
 at::Tensor multiply_batches_in_tiles(const at::Tensor& given, const at::Tensor& b) {
   const at::Tensor a = readable(given);
   const at::Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
-  const TiledProduct one{a.const_data_ptr<float>(), b.const_data_ptr<float>(), a.stride(1), a.stride(2), b.stride(1), b.stride(2),
-                         a.size(1), a.size(2), b.size(2), terms_of(a.size(2), is_small(a, b)), nullptr, 0, out.mutable_data_ptr<float>(),
-                         b.size(2)};
-  at::parallel_for(0, a.size(0), grain_of(one.rows * one.inner * one.columns), [&](int64_t first, int64_t last) {
-    for (int64_t g = first; g < last; g++) {
-      TiledProduct each = one;
-      each.a += g * a.stride(0);
-      each.b += g * b.stride(0);
-      each.to += g * out.stride(0);
-      compute_panels(each, 0, panels_of(each));
-    }
-  });
+  const auto grid = [](const at::Tensor& batches) {
+    return MatrixGrid{const_cast<float*>(batches.const_data_ptr<float>()), batches.stride(0), 0, batches.stride(1), batches.stride(2)};
+  };
+  multiply_grids_in_tiles(grid(a), grid(b), grid(out), {a.size(0), 1, a.size(1), a.size(2), b.size(2)});
   return out;
 }
 

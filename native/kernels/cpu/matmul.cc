@@ -1,5 +1,5 @@
-// mm, addmm and bmm in libtorch's dispatcher: what this processor has a quicker way for than libtorch takes, small and large float32
-// and bfloat16 each, is multiplied that way, and row by row where a forward is invariant; all else, and every mistake, is libtorch's.
+// mm, addmm and bmm in libtorch's dispatcher. Products that this processor multiplies faster than libtorch does go to those kernels; those
+// of an invariant forward go row by row. All else, mistakes included, is libtorch's.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -34,14 +34,6 @@ Way way_of(const at::Tensor& a, const at::Tensor& b, int64_t dim) {
   return Way::libtorch;
 }
 
-void multiply(Way way, const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, bool add) {
-  if (way == Way::float32) {
-    multiply_float32(a, b, out, add);
-  } else {
-    multiply_bfloat16(a, b, out, add);
-  }
-}
-
 // Every row of `sum` becomes `row`.
 void fill_rows(const at::Tensor& sum, const at::Tensor& row) {
   const bool plain = row.dim() == 1 && row.is_contiguous() && row.size(0) == sum.size(1);
@@ -57,13 +49,20 @@ void fill_rows(const at::Tensor& sum, const at::Tensor& row) {
   });
 }
 
+// out = bias + a @ b, the bias undefined for none.
+void multiply(Way way, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, const at::Tensor& out) {
+  if (way == Way::tiles) return multiply_in_tiles(a, b, bias, out);
+  if (bias.defined()) fill_rows(out, bias);
+  if (way == Way::float32) multiply_float32(a, b, out, bias.defined());
+  else multiply_bfloat16(a, b, out, bias.defined());
+}
+
 at::Tensor mm(const at::Tensor& a, const at::Tensor& b) {
   const Way way = way_of(a, b, 2);
   if (way == Way::libtorch) return at::cpu::mm(a, b);
   if (way == Way::invariant) return multiply_invariantly(a, b, {});
-  if (way == Way::tiles) return multiply_in_tiles(a, b, {});
   const at::Tensor product = at::empty({a.size(0), b.size(1)}, a.options());
-  multiply(way, a, b, product, false);
+  multiply(way, a, b, {}, product);
   return product;
 }
 
@@ -73,8 +72,7 @@ at::Tensor& mm_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
                       out.size(0) == a.size(0) && out.size(1) == b.size(1);
   if (!direct) return at::cpu::mm_outf(a, b, out);
   if (way == Way::invariant) return out.copy_(multiply_invariantly(a, b, {}));
-  if (way == Way::tiles) return multiply_in_tiles_into(a, b, {}, out), out;
-  multiply(way, a, b, out, false);
+  multiply(way, a, b, {}, out);
   return out;
 }
 
@@ -85,10 +83,8 @@ at::Tensor addmm(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& 
   const bool plain = way != Way::libtorch && beta.toDouble() == 1.0 && alpha.toDouble() == 1.0 &&
                      bias.scalar_type() == a.scalar_type();
   if (!plain) return at::cpu::addmm(bias, a, b, beta, alpha);
-  if (way == Way::tiles) return multiply_in_tiles(a, b, bias);
   const at::Tensor sum = at::empty({a.size(0), b.size(1)}, a.options());
-  fill_rows(sum, bias);
-  multiply(way, a, b, sum, true);
+  multiply(way, a, b, bias, sum);
   return sum;
 }
 
