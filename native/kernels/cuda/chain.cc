@@ -9,7 +9,6 @@
 namespace troupe::cuda {
 namespace {
 
-constexpr unsigned kChainThreads = 256;
 constexpr int64_t kRowsOfBlock = kChainThreads / kChainLanes;
 constexpr int64_t kMostChainBlocks = 132 * 16;  // a few waves on the largest GPUs; more work is looped over
 

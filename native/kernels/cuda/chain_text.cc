@@ -62,8 +62,8 @@ class Writer {
       for (const char* const part : {kExpText, kLogText, kLogOfText, kTanhText, kSigmoidText, kTanhGeluText, kExactGeluText}) text_ += std::string(part) + "\n";
     }
     if (chain_.has_rows()) text_ += std::string(kLargerText) + "\n";
-    text_ += std::string("using Index = unsigned") + (chain_.numel < (int64_t{1} << 31) ? "" : " long long") + ";\n\nextern \"C\" __global__ void __launch_bounds__(256) ";
-    text_ += std::string(kChainKernel) + "(" + parameters() + ") {\n";
+    text_ += std::string("using Index = unsigned") + (chain_.numel < (int64_t{1} << 31) ? "" : " long long") + ";\n\nextern \"C\" __global__ void ";
+    text_ += "__launch_bounds__(" + std::to_string(kChainThreads) + ") " + kChainKernel + "(" + parameters() + ") {\n";
     if (chain_.has_rows()) each_row();
     else each_element();
     return text_ + "}\n";

@@ -8,6 +8,7 @@
 namespace troupe {
 
 constexpr const char* kChainKernel = "chain";  // its name in the text
+constexpr unsigned kChainThreads = 256;         // of its blocks
 
 // The kernel's parameters: a pointer for each source with memory, a pointer for each output, `bool wide` (whether four elements
 // may be read and written at once: pointers of what is read so are multiples of 16 bytes), and how many elements there are, 8 bytes. With
