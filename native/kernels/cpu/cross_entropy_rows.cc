@@ -15,19 +15,6 @@
 #include "kernels/cpu/sum_exponentials.h"
 
 namespace troupe {
-namespace {
-
-template <class Element>
-struct Gradient {
-  static TROUPE_INLINE void run(const Element* x_V, Element* to_V, int64_t num_classes, float logsumexp, float scale) {
-    // `to` may be `x` itself, element by element.
-#pragma GCC ivdep
-    for (int64_t i = 0; i < num_classes; i++) store(to_V, i, exp_f32(load(x_V, i) - logsumexp) * scale);
-  }
-};
-
-}  // namespace
-
 Targets check_targets(const char* op, const at::Tensor& targets, int64_t num_rows, int64_t num_classes,
                       int64_t ignore_index) {
   TORCH_CHECK(targets.scalar_type() == at::kLong && targets.dim() == 1 && targets.size(0) == num_rows, "[", op,
@@ -87,7 +74,7 @@ void cross_entropy_gradient(const at::Tensor& logits_RV, const at::Tensor& logsu
         }
         const Element* x_V = x_RV + row * logits_RV.stride(0);
         const float probability = exp_f32(load(x_V, ids[row]) - logsumexps[row]);
-        run_best<Gradient<Element>>(x_V, to_V, num_classes, logsumexps[row], scale);
+        run_best<ScaledProbabilities<Element>>(x_V, to_V, num_classes, logsumexps[row], scale);
         store(to_V, ids[row], (probability - 1.0f) * scale);
       }
     });

@@ -1,6 +1,6 @@
-// Mean cross entropy of hidden @ weight^T without ever holding all logits: rows are taken in chunks whose logits fill at
-// most 64 MiB, or with tiles as much as two weights, and a chunk's gradient overwrites its logits. When gradients will be wanted they are made in forward, while
-// the logits are there; backward only scales them. hidden_ND, weight_VD, targets_N.
+// Mean cross entropy of hidden @ weight^T that never holds all logits: it takes rows in chunks, and a chunk's gradient overwrites its logits.
+// A chunk's logits fill 64 MiB, with tiles up to two weights if that is more. Forward makes the gradients, if they are wanted; backward
+// scales them. hidden_ND, weight_VD, targets_N.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -66,7 +66,7 @@ int64_t rows_per_chunk(const at::Tensor& hidden, const at::Tensor& weight) {
 }
 
 // The tile products gain by so many columns; others are libtorch's.
-void multiply_into(at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
+void write_product(at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
   if (multiplies_tiles(a, b)) return multiply_tiles(a, b, out);
   if (a.scalar_type() != at::kBFloat16 || a.stride(0) != 1) return void(at::mm_out(out, a, b));
   for (int64_t first = 0; first < a.size(0); first += kWeightRows) {
@@ -88,7 +88,7 @@ at::Tensor logits_of(const at::Tensor& hidden_RD, const at::Tensor& weight_VD) {
 // dH = dlogits weight, a sum over the vocabulary: AMX's tiles would pack a copy of the weight, and are slower than oneDNN's with few rows.
 void set_hidden_gradient(at::Tensor dhidden_RD, const at::Tensor& dlogits_RV, const at::Tensor& weight_VD) {
   if (tiles_are_quickest()) at::mm_out(dhidden_RD, dlogits_RV, weight_VD);
-  else multiply_into(dhidden_RD, dlogits_RV, weight_VD);
+  else write_product(dhidden_RD, dlogits_RV, weight_VD);
 }
 
 // dW += dlogits^T hidden. Several chunks add up in float32, since bfloat16 would lose the small ones: in a tensor of its own if there are
@@ -97,15 +97,15 @@ class WeightGradient {
  public:
   void add(const at::Tensor& dlogits_RV, const at::Tensor& hidden_RD, bool is_last) {
     const at::Tensor chunk_VD = at::empty({dlogits_RV.size(1), hidden_RD.size(1)}, hidden_RD.options());
-    multiply_into(chunk_VD, dlogits_RV.t(), hidden_RD);
+    write_product(chunk_VD, dlogits_RV.t(), hidden_RD);
     if (!sum_VD_.defined()) {
       sum_VD_ = chunk_VD;
       return;
     }
-    const at::Tensor to = is_last ? chunk_VD : wide_ ? sum_VD_ : at::empty(chunk_VD.sizes(), chunk_VD.options().dtype(at::kFloat));
+    const bool is_wide = sum_VD_.scalar_type() == at::kFloat;
+    const at::Tensor to = is_last ? chunk_VD : is_wide ? sum_VD_ : at::empty(chunk_VD.sizes(), chunk_VD.options().dtype(at::kFloat));
     add_numbers(to, sum_VD_, chunk_VD);
     sum_VD_ = to;
-    wide_ = true;
   }
 
   const at::Tensor& sum() const { return sum_VD_; }
@@ -128,7 +128,6 @@ class WeightGradient {
   }
 
   at::Tensor sum_VD_;
-  bool wide_ = false;
 };
 
 LossAndGradients compute(const at::Tensor& hidden_ND, const at::Tensor& weight_VD, const Targets& targets, Wanted wanted) {

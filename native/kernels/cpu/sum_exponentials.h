@@ -1,4 +1,4 @@
-// The largest of a row of logits and the sum of its exponentials, in one walk over the row in memory.
+// The softmax of a row of logits: its largest and the sum of its exponentials, in one walk over the row in memory; and its probabilities.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +39,15 @@ struct SumExponentials {
       row.max = max;
     }
     return row;
+  }
+};
+
+// scale * exp(x - logsumexp); `to` may be `x`.
+template <class Element>
+struct ScaledProbabilities {
+  static TROUPE_INLINE void run(const Element* x_V, Element* to_V, int64_t num_classes, float logsumexp, float scale) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < num_classes; i++) store(to_V, i, exp_f32(load(x_V, i) - logsumexp) * scale);
   }
 };
 

@@ -34,13 +34,6 @@ struct WeightedSum {
 };
 
 template <class Element>
-struct Probabilities {
-  static TROUPE_INLINE void run(Element* x_V, int64_t num_classes, float logsumexp, float a) {
-    for (int64_t i = 0; i < num_classes; i++) store(x_V, i, exp_f32(load(x_V, i) - logsumexp) * a);
-  }
-};
-
-template <class Element>
 struct SmoothedProbabilities {
   static TROUPE_INLINE void run(Element* x_V, const float* weights_V, int64_t num_classes, float logsumexp, float a, float c) {
     for (int64_t i = 0; i < num_classes; i++) {
@@ -134,7 +127,7 @@ void make_gradient(const at::Tensor& logits, const at::Tensor& logsumexp, const 
         const bool here = target >= 0 && target < num_classes;
         const float own = here ? exp_f32(load(x_V, target) - logsumexps[row]) * a - b : 0.0f;
         if (classes.weights == nullptr) {
-          run_best<Probabilities<Element>>(x_V, num_classes, logsumexps[row], a);
+          run_best<ScaledProbabilities<Element>>(x_V, x_V, num_classes, logsumexps[row], a);
         } else {
           run_best<SmoothedProbabilities<Element>>(x_V, classes.weights, num_classes, logsumexps[row], a, c);
         }
