@@ -56,7 +56,6 @@ class Offload {
   readonly #context: ActorContext<protocol.OffloadProtocol>;
   readonly #plan: protocol.OffloadPlan;
   readonly #turns: Turns;
-  readonly #sizeBytes: number;
   /** If ranks compute on a device: their parameters and the host copies that are updated, by block. */
   readonly #onDevice = new Map<number, DeviceCopy>();
 
@@ -75,8 +74,6 @@ class Offload {
       this.#onDevice.set(layout.index, { owned, host, published: Promise.resolve() });
       return new BlockState(layout, plan.rank, rules, host);
     });
-    const numels = states.flatMap(({ layouts }) => layouts.map(({ numel }) => numel));
-    this.#sizeBytes = 4 * numels.reduce((sum, numel) => sum + numel, 0);
     const share = (update: protocol.BlockUpdate, round: number, value: Tensor) =>
       this.#share(update, round, value);
     const paging = remotePaging(plan.shard, plan.paged, plan.deadlineMs);
@@ -89,10 +86,10 @@ class Offload {
         : new MemoryStateStore(states, share, paging, () => "offload");
   }
 
-  async prepare(): Promise<{ sizeBytes: number }> {
+  async prepare(): Promise<{ prepared: true }> {
     await this.stateStore.fill(this.#plan.initial, this.#context.self);
     for (const block of this.#onDevice.keys()) this.#publish(block);
-    return { sizeBytes: this.#sizeBytes };
+    return { prepared: true };
   }
 
   async update(update: protocol.BlockUpdate, gradient: TensorRef): Promise<protocol.BlockUpdated> {

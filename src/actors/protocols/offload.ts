@@ -38,7 +38,7 @@ export interface OffloadPlan {
  */
 export type OffloadProtocol = {
   /** Loads or draws the initial state; answered when state and parameters are ready. */
-  prepare: { in: OffloadPlan; out: { sizeBytes: number } };
+  prepare: { in: OffloadPlan; out: { prepared: true } };
   /** One optimizer step on a block; ownership of the gradient passes. */
   update: { in: { update: BlockUpdate; gradient: TensorRef }; out: BlockUpdated };
   /** Copies the state after a step to the checkpointer, each block before its next update. */

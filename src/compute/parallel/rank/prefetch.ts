@@ -70,23 +70,17 @@ export class Prefetcher<Ticket> {
   }
 
   /**
-   * Releases a block's gathered parameters, unless they are still needed.
-   * @returns whether it did. Resident blocks stay until the pass ends, and so does a block that is needed again next: the last
-   * one of forward is the first one of backward.
+   * Releases a block's gathered parameters, unless they are still needed. Resident blocks stay until the pass ends, and so does a
+   * block that is needed again next: the last one of forward is the first one of backward.
    */
-  release(block: number): boolean {
-    if (this.#plan.resident[block]) return false;
-    if (this.#onTrack && this.#expected[this.#recorded.length] === block) {
-      this.#recorded.push(block);
-      return false;
-    }
-    return this.#giveUp(block);
+  release(block: number): void {
+    if (this.#plan.resident[block]) return;
+    if (this.#onTrack && this.#expected[this.#recorded.length] === block) this.#recorded.push(block);
+    else this.#giveUp(block);
   }
 
-  #giveUp(block: number): boolean {
-    if (!this.#gathered.delete(block)) return false;
-    if (!this.#plan.resident[block]) this.#port.release(block);
-    return true;
+  #giveUp(block: number): void {
+    if (this.#gathered.delete(block) && !this.#plan.resident[block]) this.#port.release(block);
   }
 
   #take(block: number): Ticket | undefined {
