@@ -6,13 +6,18 @@ import { type Tensor, Tensor as TensorClass } from "../../tensor/index.ts";
  * @throws {TroupeError} `BLOCK_TENSOR` for any other object that holds a tensor with a gradient: it would be overlooked
  */
 export function mapTensors(value: unknown, change: (tensor: Tensor) => unknown): unknown {
-  if (value instanceof TensorClass) return change(value);
-  if (Array.isArray(value)) return value.map((item) => mapTensors(item, change));
-  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
-  if (isPlain(value))
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTensors(item, change)]));
-  refuseTensors(value);
-  return value;
+  return mapLeaves(value, (leaf) => {
+    if (leaf instanceof TensorClass) return change(leaf);
+    if (typeof leaf === "object" && leaf !== null && !ArrayBuffer.isView(leaf)) refuseTensors(leaf);
+    return leaf;
+  });
+}
+
+/** @returns `value` with `change` applied to all in it but arrays and plain objects */
+export function mapLeaves(value: unknown, change: (leaf: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => mapLeaves(item, change));
+  if (!isPlain(value)) return change(value);
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapLeaves(item, change)]));
 }
 
 function refuseTensors(value: object): void {

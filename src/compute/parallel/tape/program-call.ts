@@ -25,7 +25,7 @@ import {
   isFloating,
 } from "./block-call.ts";
 import { describePlain } from "./describe-plain.ts";
-import { mapTensors } from "./map-tensors.ts";
+import { mapLeaves, mapTensors } from "./map-tensors.ts";
 
 const NOT_PLAIN = "a result that is neither a tensor nor plain data";
 
@@ -350,12 +350,7 @@ export function reachedBy(gradients: readonly unknown[]): string {
 }
 
 function mapPlaces(template: unknown, results: readonly Tensor[]): unknown {
-  if (template instanceof Place) return results[template.index];
-  if (Array.isArray(template)) return template.map((item) => mapPlaces(item, results));
-  if (template === null || typeof template !== "object" || ArrayBuffer.isView(template)) return template;
-  if (Object.getPrototypeOf(template) !== Object.prototype && Object.getPrototypeOf(template) !== null)
-    return template;
-  return Object.fromEntries(Object.entries(template).map(([key, item]) => [key, mapPlaces(item, results)]));
+  return mapLeaves(template, (leaf) => (leaf instanceof Place ? results[leaf.index] : leaf));
 }
 
 function isSame(one: Kept, other: Kept): boolean {
