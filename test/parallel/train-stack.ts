@@ -49,7 +49,7 @@ export interface Choices {
   readonly programs: boolean;
   /** Whether programs may have other bits. Default: false. */
   readonly fast?: boolean;
-  /** Of parameters and activations. Default: float32. */
+  /** The dtype of parameters and activations. Default: float32. */
   readonly dtype?: "float32" | "bfloat16";
   /** Features of a row. Default: 8. */
   readonly width?: number;

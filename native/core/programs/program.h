@@ -127,7 +127,7 @@ struct GradientPlace {
   int64_t begin;
 };
 
-// What forward is replayed for. A call whose activations were dropped is replayed again, for backward alone.
+// The purpose of a replay of forward. A call whose activations were dropped is replayed again, for backward alone.
 enum class Purpose : uint8_t { results, results_and_backward, backward };
 
 class Program {

@@ -303,7 +303,7 @@ struct BackwardTensors {
 // Backward of the heads that share keys and values.
 class GroupBackward {
  public:
-  // Of a thread's scratch.
+  // The scratch that it needs.
   static int64_t words(const TileSizes& sizes) {
     const int64_t columns = sizes.all_columns, width = sizes.all.width, together = sizes.together();
     return columns * width * 7 / 2 + kQueryRows * (columns * 2 + width) + together * (columns + width + kQueryRows / 2);

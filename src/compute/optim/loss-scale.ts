@@ -64,7 +64,7 @@ export interface TorchLossScale {
 /** The rules of the loss scale. Plain data. */
 export type LossScaleRule = StaticLossScale | BMTrainLossScale | MegatronLossScale | TorchLossScale;
 
-/** A rule with every number filled in. */
+/** A rule's start, and its next state after an overflow and after a good step. */
 interface Rules {
   readonly initial: LossScaleState;
   overflow(state: LossScaleState): LossScaleState;

@@ -161,7 +161,7 @@ export function playForwardAgain(
   return native().playForward(program, Purpose.backward);
 }
 
-/** What a replay of forward is for, as the addon counts. */
+/** The purposes of a replay of forward, as the addon counts them. */
 const Purpose = { results: 0, resultsAndBackward: 1, backward: 2 } as const;
 
 function putCall(

@@ -9,7 +9,7 @@ export const groups = {
 } as const;
 
 /** The name of one of {@link groups}. */
-export type GroupName = keyof typeof groups;
+export type HeadingName = keyof typeof groups;
 
 /** Facts about an option that its type does not hold. */
 export interface OptionFacts {
@@ -27,7 +27,7 @@ export interface OptionFacts {
 }
 
 const facts = z.registry<OptionFacts>();
-const groupOf = new WeakMap<z.core.$ZodType, GroupName>();
+const groupOf = new WeakMap<z.core.$ZodType, HeadingName>();
 const names = z.registry<{ readonly interfaceName: string; readonly meaning: string }>();
 
 /** Declares an option: its type, flag, meaning and other facts. */
@@ -42,7 +42,7 @@ export function option<Type extends z.ZodType>(
 }
 
 /** Declares that options, and those inside them, belong to a group. @returns the options */
-export function grouped<Shape extends z.core.$ZodShape>(group: GroupName, shape: Shape): Shape {
+export function grouped<Shape extends z.core.$ZodShape>(group: HeadingName, shape: Shape): Shape {
   for (const type of Object.values(shape)) groupOf.set(type, group);
   return shape;
 }
@@ -60,7 +60,7 @@ export function interfaceOf(type: z.core.$ZodType) {
 
 /** One option of a schema, at any depth. */
 export interface Option extends OptionFacts {
-  readonly group: GroupName;
+  readonly group: HeadingName;
   /** From the outermost subject in: `["checkpoint", "everySteps"]`. */
   readonly path: readonly string[];
   /** The path in sentences: `checkpoint.everySteps`. */
@@ -74,7 +74,7 @@ export interface Option extends OptionFacts {
 export function optionsOf(
   schema: z.core.$ZodType,
   path: readonly string[] = [],
-  around: GroupName = "output",
+  around: HeadingName = "output",
 ): Option[] {
   const own = facts.get(schema);
   const group = groupOf.get(schema) ?? around;

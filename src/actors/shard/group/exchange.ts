@@ -7,9 +7,8 @@ interface Collective<T> {
 }
 
 /**
- * The bookkeeping under every `local` collective: under each key every rank contributes one value, and a caller gets all of
- * them in rank order once the last has come. Values pass by reference: nothing is copied, collectives alias. Keys name a place
- * in the program ("reduce/12/3": step 12, block 3), so ranks need no order between keys and none can deadlock.
+ * Collects one value a rank under each key, and hands all of them out in rank order once the last has come. A key names a place in
+ * the program (`reduce/12/h.3`: step 12, block h.3), so ranks need no common order and cannot deadlock.
  */
 export class Exchange<T> {
   readonly numRanks: number;

@@ -17,7 +17,7 @@ import {
   splitStateStore,
 } from "./state-store.ts";
 
-/** The parts that together keep one rank's optimizer state. */
+/** The parts of a shard that its stores of optimizer state need. */
 export interface StateStorePlace {
   readonly rank: number;
   readonly shard: ActorRef<ShardProtocol>;
