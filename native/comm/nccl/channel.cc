@@ -68,7 +68,12 @@ void Channel::together(const std::function<void(Comm, void*)>& calls) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (comm_ == nullptr) throw Ended{};
     check(library_.group_start(), "ncclGroupStart");
-    calls(comm_, native_stream_);
+    try {
+      calls(comm_, native_stream_);
+    } catch (...) {
+      library_.group_end();  // else the thread's next operations would be part of this group
+      throw;
+    }
     check(library_.group_end(), "ncclGroupEnd");
   }
   // What NCCL still connects stands in no stream yet: an event behind it would pass too early.

@@ -109,6 +109,7 @@ class NcclCommunicator final : public ExchangeCommunicator {
     auto work = std::make_shared<NcclWork>(shared_from_this(), lane.queue, flight);
     in_flight_++;
     if (!flight->is_pair()) issue(*flight);
+    flight->failed_at_once = flight->failure != nullptr;
     const auto task = [this, flight, &slot = pairs_[{flight->operation.kind, flight->operation.peer}]] {
       if (flight->is_pair()) issue_pair(*flight, slot);
       watch(*flight);
@@ -137,7 +138,8 @@ class NcclCommunicator final : public ExchangeCommunicator {
     const Clock::time_point deadline;
     std::shared_ptr<Channel> channel;
     Fence over;
-    std::unique_ptr<Failure> failure;
+    std::unique_ptr<Failure> failure;  // written by the queue's thread, unless the operation failed at once
+    bool failed_at_once = false;
   };
 
   class NcclWork final : public Work {
@@ -154,7 +156,7 @@ class NcclCommunicator final : public ExchangeCommunicator {
     // The thread waits for pairs, whose other end may not have come, and where operations are checked; else its stream does.
     void block() override {
       if (flight_->is_pair() || member_->identity().checked) queue_.wait(*task);
-      if (queue_.is_finished(*task) && flight_->failure) {
+      if ((flight_->failed_at_once || queue_.is_finished(*task)) && flight_->failure) {
         throw CodedError(flight_->failure->code, flight_->failure->message, {{"group", member_->identity().name}});
       }
       flight_->over.hold_back();
