@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/dispatch/describe.h"
 #include "core/error.h"
 
 namespace troupe::comm {
@@ -21,6 +22,18 @@ bool is_mismatch(const LocalCollective& collective, size_t place) {
     if (!agree(mine, theirs)) return true;
   }
   return false;
+}
+
+// Why ranks cannot trade bytes: one of them has its tensors on another kind of device. Empty if they can.
+std::string describe_other_device(const std::string& name, const LocalCollective& collective, size_t place) {
+  for (size_t other = 0; other < collective.ranks.size(); other++) {
+    if (collective.signatures[other].kind == Signature::kAbsent || collective.parts[place].kind == Kind::barrier) continue;
+    const c10::Device mine = collective.parts[place].device(), theirs = collective.parts[other].device();
+    if (mine.type() == theirs.type()) continue;
+    return "[collective " + name + "] expected tensors of one kind of device, got " + theirs.str() + " of rank " +
+           std::to_string(collective.ranks[other]) + " and " + mine.str() + " of rank " + std::to_string(collective.ranks[place]);
+  }
+  return "";
 }
 
 }  // namespace
@@ -121,6 +134,7 @@ std::shared_ptr<LocalCollective> LocalGroup::post(Lane& lane, int rank, Operatio
   if (is_mismatch(*collective, place)) {
     fail_locked({"COLLECTIVE_MISMATCH", describe_mismatch(name_, lane.ranks, collective->signatures)});
   }
+  if (const std::string other = describe_other_device(name_, *collective, place); !other.empty()) fail_locked({"COLLECTIVE_MISMATCH", other});
   fail_for_the_left(lane, *collective);
   if (has_failed()) throw_failure();
   if (++collective->num_arrived < lane.ranks.size()) return collective;
@@ -148,8 +162,15 @@ void LocalGroup::hand_over(Lane& lane) {
 bool LocalGroup::help_first(Lane& lane, std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<LocalCollective> collective = lane.collectives.front();
   lock.unlock();
-  const bool was_last = collective->help();
+  bool was_last = false;
+  std::string error;
+  try {
+    was_last = collective->help();
+  } catch (const std::exception& exception) {
+    error = plain_message(exception);
+  }
   lock.lock();
+  if (!error.empty()) fail_locked({"NATIVE_FAILED", "[collective " + name_ + "] " + error});
   if (!was_last) return false;
   lane.collectives.pop_front();
   lane.num_finished++;

@@ -36,7 +36,6 @@ class LocalGroup {
   LocalGroup(std::string name, int size);
   ~LocalGroup();
 
-  const std::string& name() const { return name_; }
   int size() const { return size_; }
 
   // Throws COLLECTIVE_ARGUMENT when the rank was there before.
