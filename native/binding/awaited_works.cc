@@ -65,8 +65,14 @@ Napi::Promise AwaitedWorks::await(Napi::Env env, double work) {
     waiter->settle(env);
     return promise;
   }
+  try {
+    found->second->when_done([way = way_, waiter = std::make_shared<std::unique_ptr<Waiter>>(std::move(waiter))] { way->call(std::move(*waiter)); });
+  } catch (...) {
+    Environment::of(env).works.erase(work);
+    throw;
+  }
+  // The call back comes in this thread, and later.
   if (count_++ == 0) napi_ref_threadsafe_function(env, way_->back);
-  found->second->when_done([way = way_, waiter = std::make_shared<std::unique_ptr<Waiter>>(std::move(waiter))] { way->call(std::move(*waiter)); });
   return promise;
 }
 

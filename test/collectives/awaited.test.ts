@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { nativeInfo } from "../../src/compute/tensor/index.ts";
 import { Members, valuesOf } from "./members.ts";
@@ -35,5 +37,11 @@ describe.skipIf(!nativeInfo().gloo)("works that an event loop awaits", () => {
     const outcomes = await local.run("awaitsAll", 2, { argument: { rounds: 1 } });
     await local.stop();
     for (const outcome of outcomes) expect(outcome).toMatchObject({ code: "COLLECTIVE_ARGUMENT" });
+  });
+
+  it("do not keep a program alive once they were refused", () => {
+    const program = fileURLToPath(new URL("../fixtures/collectives/refused-await.ts", import.meta.url));
+    const { stdout, status } = spawnSync(process.execPath, [program], { encoding: "utf8", timeout: 60_000 });
+    expect({ stdout, status }).toEqual({ stdout: "COLLECTIVE_ARGUMENT\n", status: 0 });
   });
 });
