@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { backward, ops, tensor, zeros } from "../../src/compute/tensor/index.ts";
+import { backward, liveTensors, ops, tensor, zeros } from "../../src/compute/tensor/index.ts";
 import { TroupeError } from "../../src/errors/index.ts";
 import { refusal } from "./numbers.ts";
 
@@ -103,6 +103,15 @@ describe("errors of operators", () => {
     const tensors = Array.from({ length: 20_000 }, () => zeros([1]));
     expect(refusal(() => ops.cat(tensors))).toMatchObject({ code: "TENSOR_FRAME_FULL" });
     for (const it of tensors) it.dispose();
+  });
+
+  it("keep nothing of a list of results that the frame cannot hold", () => {
+    const many = zeros([20_000]);
+    const before = liveTensors();
+    for (let round = 0; round < 3; round++)
+      expect(refusal(() => many.unbind())).toMatchObject({ code: "TENSOR_FRAME_FULL" });
+    expect(liveTensors()).toBe(before);
+    many.dispose();
   });
 
   it("say what backward was called with", () => {

@@ -28,6 +28,8 @@ class ResultWriter {
       push(handles_.put(std::move(result).toTensor(), guard_));
     } else if (result.isTensorList()) {
       const auto list = result.toTensorVector();
+      // Before any handle is made, which nobody would release.
+      refuse_beyond(written_ + 1 + list.size());
       push(static_cast<double>(list.size()));
       for (const auto& element : list) push(handles_.put(element, guard_));
     } else if (result.isBool()) {
@@ -40,8 +42,12 @@ class ResultWriter {
 
  private:
   void push(double number) {
-    if (written_ == frame_.length) throw CodedError("TENSOR_FRAME_FULL", "[tensor] expected results that fit the argument frame, got more than " + std::to_string(frame_.length));
+    refuse_beyond(written_ + 1);
     frame_.data[written_++] = number;
+  }
+  void refuse_beyond(size_t length) const {
+    if (length <= frame_.length) return;
+    throw CodedError("TENSOR_FRAME_FULL", "[tensor] expected results that fit the argument frame, got more than " + std::to_string(frame_.length));
   }
   Frame frame_;
   HandleTable& handles_;
