@@ -27,6 +27,14 @@ describe("a placeholder", () => {
     });
   });
 
+  it("is seen among indices, which may have gaps", () => {
+    scope(() => {
+      const picked = ones([4, 3]).index([undefined, ops.troupe.placeholder([2], "int64")]);
+      expect(isPlaceholder(picked)).toBe(true);
+      expect(picked.shape).toEqual([4, 2]);
+    });
+  });
+
   it("flows through Troupe's own kernels", () => {
     scope(() => {
       const heads = placeholder([1, 2, 4, 8]);

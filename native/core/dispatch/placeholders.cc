@@ -7,6 +7,7 @@
 
 #include "core/autograd/differentiable.h"
 #include "core/dispatch/meter.h"
+#include "core/tensors/arguments.h"
 
 namespace troupe {
 namespace {
@@ -23,25 +24,14 @@ at::Tensor zeros_like(const at::Tensor& tensor) {
   return at::zeros(tensor.sizes(), tensor.options().device(at::kCPU));
 }
 
-c10::IValue changed(const c10::IValue& value, Change change) {
-  if (value.isTensor()) return change(value.toTensor());
-  if (!value.isTensorList()) return value;
-  c10::List<at::Tensor> list;
-  for (const at::Tensor& tensor : value.toTensorList()) list.push_back(change(tensor));
-  return list;
-}
-
 void change_all(torch::jit::Stack& stack, Change change) {
-  for (c10::IValue& value : stack) value = changed(value, change);
+  for (c10::IValue& value : stack) value = troupe::changed(value, change);
 }
 
 bool is_placeholder(const c10::IValue& argument) {
-  if (argument.isTensor()) return argument.toTensor().is_meta();
-  if (!argument.isTensorList()) return false;
-  for (const at::Tensor& tensor : argument.toTensorList()) {
-    if (tensor.is_meta()) return true;
-  }
-  return false;
+  bool is_any = false;
+  each_tensor(argument, [&](const at::Tensor& tensor) { is_any = is_any || (tensor.defined() && tensor.is_meta()); });
+  return is_any;
 }
 
 Tensors floating(const torch::jit::Stack& stack) {
