@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/reserve_file.h"
 
 namespace troupe {
 namespace {
@@ -62,9 +63,7 @@ void ScratchFile::reserve() const {
   if (fstatvfs(descriptor_, &space) != 0) fail("reserve", errno);
   const auto page_bytes = static_cast<int64_t>(space.f_frsize);
   if (size_bytes_ / page_bytes >= static_cast<int64_t>(space.f_bavail)) fail("reserve", ENOSPC);
-  if (size_bytes_ == 0) return;
-  const int error = posix_fallocate(descriptor_, 0, size_bytes_);
-  if (error != 0) fail("reserve", error);
+  if (const int error = reserve_file(descriptor_, 0, size_bytes_); error != 0) fail("reserve", error);
 }
 
 Transfer ScratchFile::transfer(std::shared_ptr<const ScratchFile> file, bool write, char* memory, size_t size_bytes,

@@ -16,7 +16,6 @@ class AddressSpace {
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
 
-  char* begin() const { return base_; }
   char* end() const { return base_ + committed_bytes_; }
 
   // Makes `bytes` (rounded up to pages) after end() usable; false when the system refuses.

@@ -14,6 +14,7 @@
 
 #include "core/memory/allocator.h"
 #include "core/error.h"
+#include "core/memory/reserve_file.h"
 #include "core/memory/shared_folder.h"
 
 namespace troupe {
@@ -91,7 +92,7 @@ std::shared_ptr<Segment> Segment::make(int64_t bytes) {
   const std::string path = new_shared_path();
   const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.number < 0) no_memory(bytes, errno);
-  const int error = posix_fallocate(file.number, 0, static_cast<off_t>(kHeaderBytes) + bytes);
+  const int error = reserve_file(file.number, 0, static_cast<int64_t>(kHeaderBytes) + bytes);
   if (error != 0) {
     unlink(path.c_str());
     no_memory(bytes, error);
@@ -149,17 +150,24 @@ Segment::~Segment() {
 void Segment::vacate() {
   if (vacant_) return;
   // The charge stays this process's, with nothing on it: nobody else is to count the memory meanwhile.
-  madvise(static_cast<char*>(mapping_.base) + kHeaderBytes, mapping_.length - kHeaderBytes, MADV_REMOVE);
+  release_pages();
   if (charge_ != nullptr) credit_memory(charge_, header().bytes);
   vacant_ = true;
+}
+
+void Segment::release_pages() {
+  madvise(static_cast<char*>(mapping_.base) + kHeaderBytes, mapping_.length - kHeaderBytes, MADV_REMOVE);
 }
 
 void Segment::occupy() {
   if (!vacant_) return;
   const Descriptor file(open(mapping_.path.c_str(), O_RDWR | O_CLOEXEC));
   if (file.number < 0) no_memory(header().bytes, errno);
-  const int error = posix_fallocate(file.number, static_cast<off_t>(kHeaderBytes), header().bytes);
-  if (error != 0) no_memory(header().bytes, error);
+  const int error = reserve_file(file.number, static_cast<int64_t>(kHeaderBytes), header().bytes);
+  if (error != 0) {
+    release_pages();  // those that it got
+    no_memory(header().bytes, error);
+  }
   if (charge_ != nullptr) charge_again(charge_, header().bytes);
   vacant_ = false;
 }

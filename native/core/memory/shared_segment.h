@@ -63,6 +63,8 @@ class Segment : public std::enable_shared_from_this<Segment> {
   static std::shared_ptr<Segment> map(int descriptor, std::string path);
   Header& header() const;
   void charge_if_nobody_does();
+  // Gives the memory back to the system, the header's pages aside.
+  void release_pages();
 
   Mapping mapping_;  // its path is absolute: a tensor may outlive this process's stay in the folder
   void* charge_ = nullptr;
