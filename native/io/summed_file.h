@@ -56,7 +56,6 @@ class SummedWriter {
   // have dropped the bytes and say that all is well.
   void finish();
 
-  int64_t size_bytes() const { return size_bytes_; }
   // The checksums of all chunks, once the file is finished.
   const std::vector<uint32_t>& sums() const { return sums_; }
 

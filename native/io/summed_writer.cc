@@ -47,6 +47,7 @@ SummedWriter::SummedWriter(const std::string& path, int64_t chunk_bytes, int64_t
     reserve();
   } catch (...) {
     close(descriptor_);
+    unlink(path.c_str());
     throw;
   }
   if (unit_bytes_ % kPageBytes == 0) set_direct(true);
@@ -151,9 +152,10 @@ void SummedWriter::write_unit(const char* bytes, int64_t offset) {
 
 void SummedWriter::write_all(const char* bytes, int64_t size_bytes, int64_t offset) {
   for (const int64_t end = offset + size_bytes; offset < end;) {
+    const bool was_direct = direct_;  // another thread may change it meanwhile
     const ssize_t moved = pwrite(descriptor_, bytes, static_cast<size_t>(end - offset), offset);
     if (moved < 0 && errno == EINTR) continue;
-    if (moved < 0 && errno == EINVAL && direct_) {
+    if (moved < 0 && errno == EINVAL && was_direct) {
       set_direct(false);  // a file system with pages of its own size
       continue;
     }
