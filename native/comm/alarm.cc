@@ -41,7 +41,8 @@ class Bell {
       if (alarms_.empty()) {
         changed_.wait(lock);
       } else if (const auto next = alarms_.begin(); Clock::now() < next->first.first) {
-        changed_.wait_until(lock, next->first.first);
+        const Clock::time_point deadline = next->first.first;  // `cancel` may erase it meanwhile
+        changed_.wait_until(lock, deadline);
       } else {
         ring(next, lock);
       }
