@@ -1,5 +1,7 @@
 // Largest magnitudes and exact sums of squares: see kernels/cpu/exact_sums.h. Every part that is added is a multiple of one
 // unit, so that atomic additions in any order give the same bits.
+#include <algorithm>
+
 #include "kernels/cuda/rows.cuh"
 
 namespace troupe::cuda {
@@ -47,13 +49,12 @@ __global__ void sum_squares(const float* from, const int64_t* begins, const int6
 }
 
 constexpr int64_t kStripRows = 32;
+constexpr int64_t kMostStrips = 65535;  // of a grid; more are looped over
 
-// A block sums a strip of rows by 256 columns: a thread a column.
-__global__ void sum_factored(const float* from, MatrixSlice slice, int64_t first_row, float scale, double coarse_unit,
-                             double fine_unit, double* row_sums, double* column_sums) {
+// Sums rows `first` to `last - 1` by 256 columns: a thread a column.
+__device__ void sum_strip(const float* from, const MatrixSlice& slice, int64_t first, int64_t last, float scale, double coarse_unit,
+                          double fine_unit, double* row_sums, double* column_sums) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const int64_t first = first_row + blockIdx.y * kStripRows;
-  const int64_t last = min(first + kStripRows, slice.matrices * slice.rows);
   const int64_t all_columns = slice.matrices * slice.columns;
   double coarse = 0, fine = 0;
   const auto give_columns = [&](int64_t matrix) {
@@ -80,7 +81,14 @@ __global__ void sum_factored(const float* from, MatrixSlice slice, int64_t first
       atomicAdd(row_sums + 2 * row + 1, of_row_fine);
     }
   }
-  if (last > first) give_columns((last - 1) / slice.rows);
+  give_columns((last - 1) / slice.rows);
+}
+
+__global__ void sum_factored(const float* from, MatrixSlice slice, int64_t first_row, int64_t end_row, float scale, double coarse_unit,
+                             double fine_unit, double* row_sums, double* column_sums) {
+  for (int64_t first = first_row + blockIdx.y * kStripRows; first < end_row; first += gridDim.y * kStripRows) {
+    sum_strip(from, slice, first, min(first + kStripRows, end_row), scale, coarse_unit, fine_unit, row_sums, column_sums);
+  }
 }
 
 dim3 segment_grid(int64_t segments) { return dim3(kBlocksASegment, static_cast<unsigned>(segments)); }
@@ -103,10 +111,11 @@ void launch_factored_square_sums(Stream stream, const float* from, const MatrixS
                                  double fine, double* row_sums, double* column_sums) {
   if (slice.numel == 0) return;
   const int64_t first_row = slice.begin / slice.columns;
-  const int64_t rows = (slice.begin + slice.numel - 1) / slice.columns + 1 - first_row;
-  const dim3 grid(static_cast<unsigned>((slice.columns + kSumThreads - 1) / kSumThreads),
-                  static_cast<unsigned>((rows + kStripRows - 1) / kStripRows));
-  start("factored_square_sums", sum_factored, grid, kSumThreads, stream, from, slice, first_row, scale, coarse, fine, row_sums, column_sums);
+  const int64_t end_row = (slice.begin + slice.numel - 1) / slice.columns + 1;
+  const int64_t strips = std::min(kMostStrips, (end_row - first_row + kStripRows - 1) / kStripRows);
+  const dim3 grid(static_cast<unsigned>((slice.columns + kSumThreads - 1) / kSumThreads), static_cast<unsigned>(strips));
+  start("factored_square_sums", sum_factored, grid, kSumThreads, stream, from, slice, first_row, end_row, scale, coarse, fine, row_sums,
+        column_sums);
 }
 
 }  // namespace troupe::cuda
