@@ -34,7 +34,7 @@ const ranks = countIn(usage, flags, "ranks");
 const cores =
   flags.threads === undefined ? availableParallelism() : ranks * countOf(usage, "threads", flags.threads);
 let rate: ProductRate = { steady: 0, best: 0 };
-let work = 0;
+const work = productsOf();
 for (let turn = 0; turn < numTurns; turn += 1) {
   for (const graph of graphs) {
     const command = [...process.execArgv, gpt, ...options, `--graph=${graph}`];
@@ -52,7 +52,6 @@ for (let turn = 0; turn < numTurns; turn += 1) {
     console.log(
       `${graph.padEnd(5)}  ${milliseconds(run.ten_min_s)} fastest ten, ${milliseconds(run.step_s)} middle, cpu ${milliseconds(run.cpu_s)}, peak ${mebibytes} MiB, last loss ${run.losses.at(-1)}, load ${load()}`,
     );
-    work = productsOf(run.ranks * run.batch * run.seq, run.seq);
     if (run.products_per_s) shares.get(graph)?.push((100 * work) / run.products_per_s / run.cpu_s);
     if (graph !== "off")
       console.log(
@@ -86,12 +85,10 @@ for (const [graph, { cpu }] of best) {
  * The operations of a step's products: with the blocks' matrices and the vocabulary, and attention's with the keys that a token sees.
  * Each is there forward and twice in backward; what attention computes again does not count.
  */
-function productsOf(tokens: number, length: number): number {
-  const [layers, dim, vocabulary] = [
-    countIn(usage, flags, "layers"),
-    countIn(usage, flags, "dim"),
-    countIn(usage, flags, "vocab"),
-  ];
+function productsOf(): number {
+  const count = (option: Parameters<typeof countIn>[2]) => countIn(usage, flags, option);
+  const [layers, dim, vocabulary, length] = [count("layers"), count("dim"), count("vocab"), count("seq")];
+  const tokens = ranks * count("batch") * length;
   const weights = layers * 12 * dim ** 2 + vocabulary * dim;
   const seen = layers * dim * (length + 1); // a key's and a value's row for each of (length + 1) / 2 keys
   return 6 * (weights + seen) * tokens;

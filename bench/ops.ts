@@ -7,14 +7,9 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { readArguments } from "../scripts/arguments.mjs";
 import {
-  beginRecording,
-  endForward,
   full,
-  grad,
-  improveProgram,
   nativeInfo,
   playForward,
-  recordBackward,
   scope,
   setNumThreads,
   type Tensor,
@@ -25,6 +20,7 @@ import { median } from "./measure/median.ts";
 import { timeChains } from "./ops/chains.ts";
 import { timeFast } from "./ops/fast.ts";
 import { startPeer } from "./ops/peer.ts";
+import { recorded } from "./ops/recorded.ts";
 
 const numRounds = 15;
 const callsPerRound = 20_000;
@@ -74,13 +70,7 @@ function timePrograms(): void {
       const b = full([4, 4], 0.01);
       const chained = (): Tensor =>
         Array.from({ length: callsPerScope }).reduce<Tensor>((x) => body(x, b), a);
-      const recording = beginRecording([a, b], []);
-      const result = chained();
-      const refusal = endForward(recording, [result], []);
-      const upstream = [full([4, 4], 1)];
-      const { program } = recordBackward(recording, upstream, () => grad([result], [a], upstream));
-      if (refusal !== "" || typeof program !== "number") throw new Error(`${refusal}${program}`);
-      improveProgram(program);
+      const program = recorded(chained, [a, b], full([4, 4], 1), false);
       const times = Array.from({ length: numRounds }, () => {
         const start = process.hrtime.bigint();
         for (let i = 0; i < callsPerRound; i += callsPerScope)

@@ -10,9 +10,7 @@ import {
   type Tensor,
 } from "../../src/compute/tensor/index.ts";
 import { load } from "../measure/machine.ts";
-import { recorded } from "./recorded.ts";
-
-type Body = (inputs: readonly Tensor[]) => Tensor;
+import { type Body, programsOf } from "./recorded.ts";
 
 /** The bodies, and the shapes of their inputs; the first is the result's. */
 const cases: readonly (readonly [string, Body, readonly number[][]])[] = [
@@ -41,10 +39,7 @@ function timeChain(name: string, body: Body, shapes: readonly number[][], dtype:
     exact: Number.POSITIVE_INFINITY,
     fast: Number.POSITIVE_INFINITY,
   };
-  const programs = {
-    exact: recorded(body, inputs, upstream, false),
-    fast: recorded(body, inputs, upstream, true),
-  };
+  const programs = programsOf(body, inputs, upstream);
   const run = (mode: keyof typeof least) => {
     if (mode === "off") return void grad([body(inputs)], inputs, [upstream]);
     const { call } = playForward(programs[mode], inputs, [], [false], true);

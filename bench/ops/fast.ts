@@ -11,7 +11,7 @@ import {
   zeros,
 } from "../../src/compute/tensor/index.ts";
 import { load } from "../measure/machine.ts";
-import { recorded } from "./recorded.ts";
+import { type Body, programsOf } from "./recorded.ts";
 
 const [rows, width, inner, classes] = [512, 768, 3072, 50_257];
 const manyRows = 4096;
@@ -115,19 +115,6 @@ function timeProduct(
       playForward(programs[mode], inputs, [], [false], false);
     });
   });
-}
-
-type Body = (inputs: readonly Tensor[]) => Tensor;
-
-function programsOf(
-  body: Body,
-  inputs: readonly Tensor[],
-  upstream: Tensor,
-): Record<"exact" | "fast", number> {
-  return {
-    exact: recorded(body, inputs, upstream, false),
-    fast: recorded(body, inputs, upstream, true),
-  };
 }
 
 /** Forward and backward. */

@@ -35,13 +35,16 @@ function programOf(
   return program;
 }
 
-/** Operators of chains, of complete tensors, rows, columns, one element and numbers; values that are results and values that are not. */
+/**
+ * Operators of chains that libtorch rounds alike on the CPU and on a GPU, of complete tensors, rows, columns, one element and numbers; values that are
+ * results and values that are not. A GPU adds a number to narrow tensors unrounded, so this one has few digits.
+ */
 const mixed: Body = (x, row, one, column) => {
   const y = (x as Tensor)
     .mul(row as Tensor)
     .add(one as Tensor)
-    .sub(-0.1)
-    .div(3);
+    .sub(-0.125)
+    .mul(0.3);
   const z = y
     .mul(y)
     .neg()
@@ -60,14 +63,14 @@ const mixed: Body = (x, row, one, column) => {
 };
 
 const mixedText =
-  "one pass of mul, add, sub, div, mul, neg, add, div, abs, mul, sub, relu, square, reciprocal";
+  "one pass of mul, add, sub, mul, mul, neg, add, div, abs, mul, sub, relu, square, reciprocal";
 
-/** Casts both ways, and roots. */
+/** Casts both ways. */
 const cast =
   (narrow: "bfloat16" | "float16"): Body =>
   (x, row) => {
     const wide = (x as Tensor).to("float32");
-    const y = wide.square().add(0.25).rsqrt().mul(wide).pow(3);
+    const y = wide.square().add(0.25).reciprocal().mul(wide).square();
     return [y, y.to(narrow).mul((row as Tensor).to(narrow))];
   };
 
@@ -88,7 +91,7 @@ describe.skipIf(!hasKernels)("programs with the kernels for CUDA", () => {
         rows,
         width,
         body: cast(dtype === "float16" ? dtype : "bfloat16"),
-        text: /one pass of (to, )?square, add, rsqrt, mul, cube/,
+        text: /one pass of (to, )?square, add, reciprocal, mul, square/,
       },
     ]),
   );
