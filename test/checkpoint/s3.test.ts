@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { empty, noGrad, scope } from "../../src/compute/tensor/index.ts";
 import {
   type CheckpointContent,
@@ -16,6 +17,7 @@ import {
 } from "../../src/library/checkpoint/index.ts";
 import { convert } from "../../src/library/convert/index.ts";
 import { CheckpointService } from "../../src/tools/service/index.ts";
+import { patience } from "../fixtures/patience.ts";
 import { lossesOf, runTiny, Workspace } from "../fixtures/run-tiny.ts";
 import { type S3Server, startS3, useS3 } from "../fixtures/s3/s3-server.ts";
 import { temporaryFolder } from "../service/temporary-folder.ts";
@@ -138,6 +140,37 @@ describe("checkpoints in S3", () => {
     client.destroy();
   });
 
+  test("that cannot be reached are not passed over for older ones, nor listed as damaged", async () => {
+    const { location } = place();
+    for (const step of [1, 2]) await writeCheckpoint(location, contentOf(step));
+    for (const [asked, file] of [
+      ["HEAD", "manifest.json"],
+      ["GET", "manifest.json"],
+      ["GET", "model.safetensors"],
+    ]) {
+      s3.fault = (method, path) =>
+        method === asked && path.includes("step-000002") && path.endsWith(`${file}`) ? 500 : undefined;
+      for (const act of [openCheckpoint, listCheckpoints])
+        expect([asked, file, (await refusal(() => act(location))).code]).toEqual([asked, file, "S3_FAILED"]);
+    }
+  });
+
+  test("are not pruned while their names cannot be read, though a save that is durable succeeds", async () => {
+    const { location } = place();
+    const keep = { last: 1 };
+    await writeCheckpoint(location, contentOf(1), { keep, named: { as: "best" } });
+    const storage = await openStorage(location);
+    s3.fault = (method, path) => (method === "GET" && path.endsWith("named.json") ? 500 : undefined);
+    const { pruned } = await writeCheckpoint(location, contentOf(2), { keep });
+    expect(pruned).toMatchObject({ removed: [], failed: [{ name: location, cause: { code: "S3_FAILED" } }] });
+    const naming = await refusal(() => writeCheckpoint(location, contentOf(3), { named: { as: "other" } }));
+    expect(naming).toMatchObject({ code: "CHECKPOINT_SAVE_FAILED", cause: { code: "S3_FAILED" } });
+    s3.fault = () => undefined;
+    expect((await prune(storage, keep)).removed).toEqual(["step-000002"]);
+    await using best = await openCheckpoint(`${location}/best`);
+    expect(best.state.step).toBe(1);
+  });
+
   test("that could not be uploaded leave nothing but the ones before, whichever request fails", async () => {
     const { location, prefix } = place();
     await writeCheckpoint(location, contentOf(1));
@@ -161,6 +194,41 @@ describe("checkpoints in S3", () => {
     }
   });
 
+  test("replace one of the same step though the answer to the commit is lost", async () => {
+    const { location } = place();
+    await writeCheckpoint(location, contentOf(5));
+    s3.fault = (method, path) => (method === "PUT" && path.endsWith("committed") ? "lose answer" : undefined);
+    const again = { ...contentOf(5), config: { model_type: "other" } };
+    expect((await refusal(() => writeCheckpoint(location, again))).code).toBe("CHECKPOINT_SAVE_FAILED");
+    s3.fault = () => undefined;
+    expect(await verifyCheckpoint(await openStorage(location), "step-000005")).toEqual([]);
+    await using checkpoint = await openCheckpoint(location);
+    expect(checkpoint.config).toEqual({ model_type: "other" });
+  });
+
+  test("a lock is taken, and renewed again, though an answer is lost", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { location } = place();
+    const storage = await openStorage(location);
+    let numWrites = 0;
+    const loseAnswer = () => {
+      numWrites = 0;
+      // Amazon's client repeats the write, which is refused then.
+      s3.fault = (method, path) =>
+        method === "PUT" && path.endsWith(".lock") && ++numWrites === 1 ? "lose answer" : undefined;
+    };
+    loseAnswer();
+    await using _lock = await storage.lock("a test");
+    loseAnswer();
+    vi.advanceTimersByTime(20_000);
+    await vi.waitFor(() => expect(numWrites).toBe(2), patience);
+    const renewed = await storage.readText(".lock");
+    vi.advanceTimersByTime(20_000);
+    await vi.waitFor(async () => expect(await storage.readText(".lock")).not.toBe(renewed), patience);
+    await storage.ask();
+  });
+
   test("unfinished checkpoints of a dead process are swept, its uploads too, and committed ones stay", async () => {
     const { location, prefix } = place();
     await writeCheckpoint(location, contentOf(1));
@@ -179,6 +247,22 @@ describe("checkpoints in S3", () => {
     await (await openStorage(location)).sweep();
     expect(s3.openUploads.size).toBe(0);
     expect(await keysBelow(prefix)).toEqual(before);
+  });
+
+  test("are swept without the objects and uploads of others below the same prefix", async () => {
+    const { location, prefix } = place();
+    const { client, sdk } = await clientOf();
+    const theirs = { Bucket: bucket, Key: `${prefix}/users/${randomUUID()}/a.jpg` };
+    await client.send(new sdk.PutObjectCommand({ ...theirs, Body: "theirs" }));
+    const other = await (await openStorage(`${location}/a`)).begin("step-000001");
+    const file = await other.create("model.safetensors");
+    await file.append(new Uint8Array(9 << 20));
+    await (await openStorage(location)).sweep();
+    await file.finish();
+    await other.commit();
+    expect(await keysBelow(prefix)).toContain(theirs.Key);
+    expect(await (await openStorage(`${location}/a`)).list()).toEqual(["step-000001"]);
+    client.destroy();
   });
 
   test("serve the service and the command line as a folder does", async () => {

@@ -8,6 +8,7 @@ import { HeldFolder } from "./held-folder.ts";
 import {
   type CheckpointStorage,
   type FileSink,
+  maxTextBytes,
   oneStretch,
   type StorageDraft,
   type StorageHolder,
@@ -24,8 +25,6 @@ const removingPrefix = ".removing-";
 
 const latestName = "latest";
 const uuidLength = 36;
-/** A larger file is no text of ours, whatever its name. */
-const maxTextBytes = 1 << 16;
 
 /** Changes something in the folder of a storage, given a path of that folder; see {@link HeldFolder.write}. */
 type Write = <T>(act: (root: string) => Promise<T>) => Promise<T>;

@@ -1,5 +1,8 @@
 import type { Bytes } from "./bytes.ts";
 
+/** A larger file is no text of ours, whatever its name. */
+export const maxTextBytes = 1 << 16;
+
 /** A storage's writer, as it identifies itself to others. Plain data. */
 export interface StorageHolder {
   /** Such as "a run of examples/gpt/job.ts". */

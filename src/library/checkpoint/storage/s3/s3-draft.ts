@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { S3Connection } from "../../../s3-client.ts";
 import type { FileSink, StorageDraft } from "../storage.ts";
-import { listKeys, removeKeys } from "./s3-keys.ts";
+import { listKeys, readWord, removeKeys } from "./s3-keys.ts";
 import { putObject, S3Sink } from "./s3-sink.ts";
 
 // Keys below the prefix:
@@ -29,6 +29,8 @@ export class S3Draft implements StorageDraft {
   readonly #replaced: string | undefined;
   readonly #sinks: S3Sink[] = [];
   #committed = false;
+  /** Whether the commit was sent; it may count even where its answer was lost. */
+  #isSent = false;
 
   /**
    * @param ask - checks that the place is still this writer's, before every change
@@ -61,11 +63,15 @@ export class S3Draft implements StorageDraft {
     await this.#ask();
     this.#committed = this.#isJoined;
     if (this.#isJoined) return;
-    const { prefix } = this.#connection;
-    await putObject(this.#connection, `${prefix}${this.#name}/${commitKey}`, Buffer.from(`${this.ticket}\n`));
+    this.#isSent = true;
+    await putObject(this.#connection, this.#commitKey, Buffer.from(`${this.ticket}\n`));
     this.#committed = true;
     await this.#ask();
-    await putObject(this.#connection, `${prefix}${latestKey}`, Buffer.from(`${this.#name}\n`));
+    await putObject(
+      this.#connection,
+      `${this.#connection.prefix}${latestKey}`,
+      Buffer.from(`${this.#name}\n`),
+    );
     // If this fails, the next sweep removes it.
     if (this.#replaced !== undefined) await this.#remove(this.#replaced).catch(() => {});
   }
@@ -73,11 +79,22 @@ export class S3Draft implements StorageDraft {
   async abandon(): Promise<void> {
     for (const sink of this.#sinks) await sink.abort();
     // A joined draft is removed by the process that began it.
-    if (!this.#committed && !this.#isJoined) await this.#remove(this.ticket).catch(() => {});
+    if (this.#committed || this.#isJoined) return;
+    // If this fails, or the draft may be committed, the next sweep decides.
+    await this.#removeOwn().catch(() => {});
+  }
+
+  async #removeOwn(): Promise<void> {
+    if (this.#isSent && (await readWord(this.#connection, this.#commitKey)) === this.ticket) return;
+    await this.#remove(this.ticket);
   }
 
   async #remove(draft: string): Promise<void> {
     await removeKeys(this.#connection, await listKeys(this.#connection, this.#folder(draft)));
+  }
+
+  get #commitKey(): string {
+    return `${this.#connection.prefix}${this.#name}/${commitKey}`;
   }
 
   #folder(draft: string): string {

@@ -1,8 +1,5 @@
 import { isAbsent, request, type S3Connection, s3Failure } from "../../../s3-client.ts";
 
-/** A larger object is no text of ours, whatever its key. */
-export const maxTextBytes = 1 << 16;
-
 /** Lists the keys that begin with `prefix`. @throws {TroupeError} `S3_FAILED` */
 export function listKeys(connection: S3Connection, prefix: string): Promise<string[]> {
   return request(connection, "list", prefix, async (client, sdk, { Bucket }) => {
@@ -66,9 +63,13 @@ export function readTagged(
 
 /**
  * Aborts unfinished multipart uploads below the prefix. A store that cannot list them has none, or a rule of its own for them.
+ * @param isOurs - selects them by key
  * @throws {TroupeError} `S3_FAILED`
  */
-export async function abortUploads({ client, sdk, bucket, prefix }: S3Connection): Promise<void> {
+export async function abortUploads(
+  { client, sdk, bucket, prefix }: S3Connection,
+  isOurs: (key: string) => boolean,
+): Promise<void> {
   let after: { readonly KeyMarker: string; readonly UploadIdMarker: string | undefined } | undefined;
   do {
     const query = { Bucket: bucket, Prefix: prefix, ...after };
@@ -76,7 +77,8 @@ export async function abortUploads({ client, sdk, bucket, prefix }: S3Connection
       if (cause.name === "NotImplemented") return undefined;
       throw s3Failure("list the uploads of", `s3://${bucket}/${prefix}`, cause);
     });
-    for (const { Key, UploadId } of page?.Uploads ?? []) {
+    for (const { Key = "", UploadId } of page?.Uploads ?? []) {
+      if (!isOurs(Key)) continue;
       const upload = { Bucket: bucket, Key, UploadId };
       await client.send(new sdk.AbortMultipartUploadCommand(upload)).catch(() => {});
     }

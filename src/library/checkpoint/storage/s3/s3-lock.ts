@@ -5,8 +5,8 @@ import { hasEnded } from "../../../../runtime/process-mark.ts";
 import { type S3Connection, s3Failure } from "../../../s3-client.ts";
 import { holderNow, locked, parseHolder } from "../folder-lock.ts";
 import { moved } from "../held-folder.ts";
-import type { StorageHolder, StorageLock } from "../storage.ts";
-import { maxTextBytes, readTagged, removeKeys } from "./s3-keys.ts";
+import { maxTextBytes, type StorageHolder, type StorageLock } from "../storage.ts";
+import { readTagged, removeKeys } from "./s3-keys.ts";
 
 const lockKey = ".lock";
 /** How often a holder rewrites its object to show that it lives. */
@@ -31,14 +31,12 @@ export class S3Lock implements StorageLock {
   readonly #connection: S3Connection;
   readonly #what: string;
   readonly #renewal: NodeJS.Timeout;
-  #tag: string | undefined;
 
-  private constructor(connection: S3Connection, what: string, hold: string, tag: string | undefined) {
+  private constructor(connection: S3Connection, what: string, hold: string) {
     this.hold = hold;
     this.#connection = connection;
     this.#what = what;
-    this.#tag = tag;
-    this.#renewal = setInterval(() => void this.#renew(), RENEW_MS).unref();
+    this.#renewal = setInterval(() => void this.#renew().catch(() => {}), RENEW_MS).unref();
   }
 
   /** Takes the lock. @throws {TroupeError} `CHECKPOINT_LOCKED` naming the holder; `S3_FAILED` */
@@ -46,9 +44,10 @@ export class S3Lock implements StorageLock {
     const hold = randomUUID();
     for (;;) {
       const seen = await read(connection);
+      // A write may have been applied though its answer was lost.
+      if (seen?.holder?.hold === hold) return new S3Lock(connection, what, hold);
       if (seen !== undefined && (await isHeld(connection, seen))) throw locked(location, seen.holder);
-      const tag = await write(connection, what, hold, seen);
-      if (tag !== "taken") return new S3Lock(connection, what, hold, tag);
+      if (await write(connection, what, hold, seen)) return new S3Lock(connection, what, hold);
     }
   }
 
@@ -75,9 +74,9 @@ export class S3Lock implements StorageLock {
 
   /** Renews the lock. The next renewal makes up for a failed one, long before the lock expires. */
   async #renew(): Promise<void> {
-    const seen = { tag: this.#tag, holder: undefined };
-    const tag = await write(this.#connection, this.#what, this.hold, seen).catch(() => undefined);
-    if (tag !== undefined && tag !== "taken") this.#tag = tag;
+    // The tag is read each time, as the answer with it may have been lost.
+    const there = await read(this.#connection);
+    if (there?.holder?.hold === this.hold) await write(this.#connection, this.#what, this.hold, there);
   }
 }
 
@@ -98,23 +97,24 @@ async function read(connection: S3Connection): Promise<Seen | undefined> {
   return there && { tag: there.tag, holder: parseHolder(there.text ?? "") };
 }
 
-/** Writes the lock's object and returns its new tag; "taken" where another process was faster. */
+/** Writes the lock's object; false where another process was faster. */
 async function write(
   { client, sdk, bucket, prefix }: S3Connection,
   what: string,
   hold: string,
   seen: Seen | undefined,
-): Promise<string | undefined> {
+): Promise<boolean> {
   const key = `${prefix}${lockKey}`;
   // A random word makes each object, and so its tag, different.
   const body = `${JSON.stringify({ ...holderNow(what, hold), word: randomUUID() })}\n`;
   const condition = seen?.tag === undefined ? { IfNoneMatch: "*" } : { IfMatch: seen.tag };
   try {
     const put = new sdk.PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ...condition });
-    return (await client.send(put)).ETag;
+    await client.send(put);
+    return true;
   } catch (cause) {
     const status = (cause as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode;
-    if (status === 412 || status === 409) return "taken";
+    if (status === 412 || status === 409) return false;
     throw s3Failure("lock", `s3://${bucket}/${key}`, cause);
   }
 }

@@ -1,24 +1,18 @@
 import { TroupeError } from "../../../../errors/index.ts";
 import { connectS3, parseS3, type S3Connection } from "../../../s3-client.ts";
-import type {
-  CheckpointStorage,
-  StorageDraft,
-  StorageHolder,
-  StorageLock,
-  StorageOptions,
-  StoredFolder,
+import { stepOf } from "../../format/step-folder.ts";
+import {
+  type CheckpointStorage,
+  maxTextBytes,
+  type StorageDraft,
+  type StorageHolder,
+  type StorageLock,
+  type StorageOptions,
+  type StoredFolder,
 } from "../storage.ts";
 import { commitKey, isDraftName, latestKey, S3Draft } from "./s3-draft.ts";
 import { S3File } from "./s3-file.ts";
-import {
-  abortUploads,
-  listFolders,
-  listKeys,
-  maxTextBytes,
-  readTagged,
-  readWord,
-  removeKeys,
-} from "./s3-keys.ts";
+import { abortUploads, listFolders, listKeys, readTagged, readWord, removeKeys } from "./s3-keys.ts";
 import { S3Lock } from "./s3-lock.ts";
 import { putObject } from "./s3-sink.ts";
 
@@ -100,12 +94,15 @@ export class S3Storage implements CheckpointStorage {
 
   async sweep(): Promise<void> {
     await this.ask();
-    await abortUploads(this.#connection);
     const { prefix } = this.#connection;
     const parts = (key: string) => key.slice(prefix.length).split("/");
-    const drafts = (await listKeys(this.#connection, prefix)).filter((key) =>
-      isDraftName(parts(key)[1] ?? ""),
-    );
+    // Another run, or anyone else, may have keys below the same prefix.
+    const isDraft = (key: string) => {
+      const [name = "", draft = ""] = parts(key);
+      return stepOf(name) !== undefined && isDraftName(draft);
+    };
+    await abortUploads(this.#connection, isDraft);
+    const drafts = (await listKeys(this.#connection, prefix)).filter(isDraft);
     for (const [name = "", keys = []] of Object.entries(
       Object.groupBy(drafts, (key) => parts(key)[0] ?? ""),
     )) {
