@@ -57,6 +57,20 @@ describe("a checkpoint", () => {
     expect(model.names.toSorted()).toEqual(["h.0.bias", "wte.weight"]);
   });
 
+  test("gives back as large a tokenizer as a model folder may have", async () => {
+    const content = contentOf(1);
+    const merges = Array(1_600_000).fill("a b");
+    const companions = { "tokenizer.json": new Uint8Array((64 << 20) + 1) };
+    await writeCheckpoint(folder, {
+      ...content,
+      companions,
+      state: { ...content.state, tokenizer: { merges } },
+    });
+    await using checkpoint = await openCheckpoint(folder);
+    expect(checkpoint.state.tokenizer).toMatchObject({ merges: { length: merges.length } });
+    expect(checkpoint.companions["tokenizer.json"]?.length).toBe((64 << 20) + 1);
+  });
+
   test("of a step saved again replaces the old one", async () => {
     await writeCheckpoint(folder, contentOf(500));
     const content = contentOf(500);
@@ -103,6 +117,7 @@ describe("the newest checkpoint", () => {
     const aside = `${replacedPrefix}step-000003-00000000-0000-4000-8000-000000000000`;
     await rename(join(folder, "step-000003"), join(folder, aside));
     expect(await stepIn(folder)).toBe(3);
+    expect(await stepIn(join(folder, "step-000003"))).toBe(3);
     await new LocalFolder(folder).sweep();
     expect((await readdir(folder)).toSorted()).toEqual([
       "latest",
@@ -196,6 +211,18 @@ describe("a save that fails", () => {
     );
     expect(error).toBeInstanceOf(TroupeError);
     expect(error).toMatchObject({ code: "CHECKPOINT_SAVE_FAILED", fields: { step: 2 }, cause });
+    expect((await readdir(folder)).toSorted()).toEqual(["latest", "step-000001"]);
+    expect(await stepIn(folder)).toBe(1);
+  });
+
+  test("a save that no reader would accept keeps the old checkpoint", async () => {
+    await writeCheckpoint(folder, contentOf(1), { keep: { last: 1 } });
+    const content = contentOf(2);
+    const job = JSON.parse("[".repeat(70) + "]".repeat(70));
+    const error = await refusal(() =>
+      writeCheckpoint(folder, { ...content, state: { ...content.state, job } }, { keep: { last: 1 } }),
+    );
+    expect(error).toMatchObject({ code: "CHECKPOINT_SAVE_FAILED", cause: { code: "JSON_INVALID" } });
     expect((await readdir(folder)).toSorted()).toEqual(["latest", "step-000001"]);
     expect(await stepIn(folder)).toBe(1);
   });

@@ -84,6 +84,16 @@ describe("a rule of what to keep", () => {
     expect(await stepsIn()).toEqual([4, 3, 2]);
   });
 
+  test("removes nothing while the file with the names is damaged", async () => {
+    await save([1, 2, 3]);
+    await writeFile(join(folder, "named.json"), '{"best":{"step":1');
+    const error = await refusal(() => prune(new LocalFolder(folder), { last: 1 }));
+    expect(error.code).toBe("JSON_INVALID");
+    await writeFile(join(folder, "named.json"), '{"best":{"step":1}}');
+    await prune(new LocalFolder(folder), { last: 1 });
+    expect(await stepsIn()).toEqual([3, 1]);
+  });
+
   test("removes no folder without a manifest, which is no checkpoint", async () => {
     await save([1, 3, 4]);
     await mkdir(join(folder, "step-000002"));

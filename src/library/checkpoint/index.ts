@@ -52,7 +52,7 @@ export {
 export { type Damage, type VerifyOptions, verifyCheckpoint } from "./reading/verify.ts";
 export { CheckpointDraft, type SavedCheckpoint, type SaveOptions } from "./saving/checkpoint-draft.ts";
 export { joinFolders } from "./saving/join-folders.ts";
-export { type KeepRule, type Pruned, plannedPrune, prune } from "./saving/prune.ts";
+export { type KeepRule, type Pruned, plannedPrune, prune, pruneAfterSave } from "./saving/prune.ts";
 export { type CheckpointContent, type CheckpointSource, writeCheckpoint } from "./saving/save-checkpoint.ts";
 export {
   entryOf,

@@ -2,7 +2,8 @@ import { TroupeError } from "../../../errors/index.ts";
 
 const quote = 0x22;
 const backslash = 0x5c;
-const MAX_VALUES = 1_500_000;
+/** More than `parseBoundedJson` allows: a checkpoint holds a tokenizer that was read by it, and more. */
+const MAX_VALUES = 3_000_000;
 
 /**
  * Reads a JSON text value by value, and refuses it at the first character that does not fit the caller's expectation,

@@ -61,8 +61,8 @@ export interface Manifest {
 const formatVersion = 2;
 /** The name of the manifest in a checkpoint's folder. */
 export const manifestName = "manifest.json";
-/** The largest manifest that is read: enough for some 5 TB of tensors. */
-export const maxManifestBytes = 1 << 26;
+/** Enough for some 5 TB of tensors. */
+const maxManifestBytes = 1 << 26;
 
 const unsealed = "0".repeat(64);
 const maxRank = 16;
@@ -95,6 +95,7 @@ export function encodeManifest({ state, files, tensors }: Manifest): string {
  * @throws {TroupeError} `CHECKPOINT_DAMAGED` or `JSON_INVALID`
  */
 export function parseManifest(bytes: Uint8Array, path: string): Manifest {
+  checkManifestSize(bytes.length, path);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
   if (seal(text) !== text || !Buffer.from(text).equals(bytes))
     throw damagedManifest(path, "the bytes that were saved", "others");
@@ -118,6 +119,12 @@ export function parseManifest(bytes: Uint8Array, path: string): Manifest {
     throw damagedManifest(path, "formatVersion, files and tensors", "only some of them");
   checkTensors(files, tensors, path);
   return { state: checkedState(state, path), files, tensors };
+}
+
+/** Refuses a manifest that is too large to be read. @throws {TroupeError} `CHECKPOINT_DAMAGED` */
+export function checkManifestSize(sizeBytes: number, path: string): void {
+  if (sizeBytes > maxManifestBytes)
+    throw damagedManifest(path, `at most ${maxManifestBytes} bytes`, String(sizeBytes));
 }
 
 function objectOf<T>(map: ReadonlyMap<string, T>, plain: (value: T) => unknown): string {

@@ -11,7 +11,7 @@ export interface JsonObject {
 const maxDepth = 64;
 
 /**
- * Parses a JSON object as strictly as `JsonCursor`, at most 64 levels deep and with at most 1.5 million values.
+ * Parses a JSON object as strictly as `JsonCursor`, at most 64 levels deep and with at most 3 million values.
  * @param where - name of the text in messages
  * @throws {TroupeError} `JSON_INVALID`
  */

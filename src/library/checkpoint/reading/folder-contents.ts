@@ -1,10 +1,11 @@
 import { TroupeError } from "../../../errors/index.ts";
+import { maxFileBytes } from "../../../errors/untrusted/index.ts";
 import { type Companions, isCompanion } from "../format/companions.ts";
 import {
+  checkManifestSize,
   damagedManifest,
   type Manifest,
   manifestName,
-  maxManifestBytes,
   parseManifest,
 } from "../format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "../format/model-texts.ts";
@@ -80,8 +81,7 @@ async function readManifest(
   const path = `${folder.path}/${manifestName}`;
   try {
     await using file = await folder.openFile(manifestName);
-    if (file.sizeBytes > maxManifestBytes)
-      throw damagedManifest(path, `at most ${maxManifestBytes} bytes`, String(file.sizeBytes));
+    checkManifestSize(file.sizeBytes, path);
     const bytes = new Uint8Array(file.sizeBytes);
     await file.read(oneStretch(0, bytes.length), bytes, { what: "the manifest" });
     return { manifest: parseManifest(bytes, path), manifestBytes: bytes.length };
@@ -112,7 +112,7 @@ async function openTensors(folder: StoredFolder, name: string, sums: FileSums): 
 
 async function readBytes(folder: StoredFolder, name: string, sums: FileSums): Promise<Uint8Array> {
   await using file = await folder.openFile(name);
-  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxManifestBytes)
+  if (file.sizeBytes !== sums.sizeBytes || sums.sizeBytes > maxFileBytes.tokenizer)
     throw damagedManifest(file.path, `${sums.sizeBytes} bytes`, String(file.sizeBytes));
   const bytes = new Uint8Array(file.sizeBytes);
   await file.read(oneStretch(0, bytes.length), bytes, { sums, what: name });
@@ -142,8 +142,13 @@ function checkEntries(
   }
 }
 
+/** Whether an error is one of a checkpoint, rather than of a store that cannot be reached, where it may be intact. */
+export function isOfCheckpoint(error: unknown): error is TroupeError {
+  return error instanceof TroupeError && error.code !== "S3_FAILED";
+}
+
 function asDamage(path: string, cause: unknown): TroupeError {
-  if (!(cause instanceof TroupeError)) throw cause;
+  if (!isOfCheckpoint(cause)) throw cause;
   if (cause.code === "CHECKPOINT_DAMAGED") return cause;
   return damagedManifest(path, "a complete file", String(cause.fields.reason ?? cause.message), cause);
 }

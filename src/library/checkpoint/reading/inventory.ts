@@ -1,7 +1,8 @@
-import { TroupeError } from "../../../errors/index.ts";
+import type { TroupeError } from "../../../errors/index.ts";
 import { stepFolder, stepOf } from "../format/step-folder.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 import { Checkpoint } from "./checkpoint.ts";
+import { isOfCheckpoint } from "./folder-contents.ts";
 import { namedIn } from "./named-states.ts";
 import { newestFirst, placeOf } from "./open-checkpoint.ts";
 import { isForeign, ownerOf, type RunRecord, runOf, savedAt } from "./run-record.ts";
@@ -58,7 +59,7 @@ export async function weigh(
     const foreign = isForeign(checkpoint.state, owner);
     return { sizeBytes: checkpoint.sizeBytes, ...(run && { run }), ...(at && { savedAt: at }), foreign };
   } catch (error) {
-    if (!(error instanceof TroupeError)) throw error;
+    if (!isOfCheckpoint(error)) throw error;
     return { sizeBytes: 0, foreign: false, damage: error };
   }
 }

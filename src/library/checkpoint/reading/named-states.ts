@@ -40,23 +40,23 @@ export function checkStateName(where: string, name: string): void {
   });
 }
 
-/** The named checkpoints of a storage, by name; none if the file is invalid. */
+/**
+ * The named checkpoints of a storage, by name.
+ * @throws {TroupeError} `JSON_INVALID`; errors of reading: names that were taken for none would be pruned and overwritten
+ */
 export async function namedIn(
   storage: CheckpointStorage,
 ): Promise<Readonly<Record<string, NamedCheckpoint>>> {
-  const text = await storage.readText(namedFile).catch(() => undefined);
+  const text = await storage.readText(namedFile);
   if (text === undefined) return {};
-  try {
-    const named = Object.entries(parseJsonObject(text, `${storage.location}/${namedFile}`));
-    return Object.fromEntries(named.flatMap(([name, value]) => (isNamed(value) ? [[name, value]] : [])));
-  } catch {
-    return {};
-  }
+  const named = Object.entries(parseJsonObject(text, `${storage.location}/${namedFile}`));
+  return Object.fromEntries(named.flatMap(([name, value]) => (isNamed(value) ? [[name, value]] : [])));
 }
 
 /** Returns the folder of the checkpoint with a name; undefined where there is none. */
 export async function folderNamed(storage: CheckpointStorage, name: string): Promise<string | undefined> {
-  const named = (await namedIn(storage))[name];
+  // The storage is a guess from a path: its file may be another's, or not ours to read.
+  const named = (await namedIn(storage).catch(() => undefined))?.[name];
   return named === undefined ? undefined : stepFolder(named.step);
 }
 
@@ -72,7 +72,7 @@ export async function nameState(
 
 /** Removes all names of a storage's checkpoints. The caller must hold its lock. */
 export async function forgetNames(storage: CheckpointStorage): Promise<void> {
-  if (Object.keys(await namedIn(storage)).length > 0) await storage.writeText(namedFile, "{}\n");
+  if ((await storage.readText(namedFile)) !== undefined) await storage.writeText(namedFile, "{}\n");
 }
 
 function isNamed(value: unknown): value is NamedCheckpoint {

@@ -8,6 +8,7 @@ import { openStorage } from "../open-storage.ts";
 import { LocalFolder } from "../storage/local-folder.ts";
 import type { CheckpointStorage } from "../storage/storage.ts";
 import { Checkpoint } from "./checkpoint.ts";
+import { isOfCheckpoint } from "./folder-contents.ts";
 import { folderNamed, isStateName } from "./named-states.ts";
 import { noCheckpoint } from "./no-checkpoint.ts";
 import { isForeign, ownerOf, type RunRecord, runOf } from "./run-record.ts";
@@ -23,7 +24,8 @@ export interface OpenCheckpointOptions {
  * with the highest step.
  * @param place - a storage or a run's folder; or the folder of one checkpoint, or in the run's folder a name that a
  * save was given: then that one is opened
- * @throws {TroupeError} `CHECKPOINT_MISSING` if there is none, `CHECKPOINT_DAMAGED` if all are damaged
+ * @throws {TroupeError} `CHECKPOINT_MISSING` if there is none, `CHECKPOINT_DAMAGED` if all are damaged; `S3_FAILED` if
+ * one cannot be reached
  */
 export async function openCheckpoint(
   place: CheckpointStorage | string,
@@ -42,7 +44,7 @@ export async function openCheckpoint(
       await checkpoint[Symbol.asyncDispose]();
       passedOver.push(ofAnotherRun(folder.path, checkpoint.state, owner));
     } catch (error) {
-      if (!(error instanceof TroupeError)) throw error;
+      if (!isOfCheckpoint(error)) throw error;
       passedOver.push(error);
     }
   }
@@ -60,9 +62,13 @@ export async function placeOf(
   if (isS3(place)) return placeInS3(place);
   const path = resolve(place);
   const above = new LocalFolder(dirname(path));
-  if (await isThere(join(path, manifestName))) return { storage: above, name: basename(path) };
-  const named = (await isThere(path)) ? undefined : await folderNamed(above, basename(path));
-  return named === undefined ? { storage: new LocalFolder(place) } : { storage: above, name: named };
+  const last = basename(path);
+  if (await isThere(join(path, manifestName))) return { storage: above, name: last };
+  if (await isThere(path)) return { storage: new LocalFolder(place) };
+  // A step that is not at its path may be listed all the same: it was set aside for a new one.
+  const isListed = stepOf(last) !== undefined && (await above.list()).includes(last);
+  const name = isListed ? last : await folderNamed(above, last);
+  return name === undefined ? { storage: new LocalFolder(place) } : { storage: above, name };
 }
 
 /**

@@ -4,6 +4,7 @@ import { stepOf } from "../format/step-folder.ts";
 import { type JsonObject, parseJsonObject } from "../format/strict-json.ts";
 import { notOurs } from "../storage/local-folder.ts";
 import type { CheckpointStorage, StorageHolder } from "../storage/storage.ts";
+import { isOfCheckpoint } from "./folder-contents.ts";
 import { forgetNames } from "./named-states.ts";
 
 /** The file that names the run that owns a folder of checkpoints. */
@@ -141,7 +142,7 @@ export async function hasManifest(storage: CheckpointStorage, name: string): Pro
     await using _manifest = await folder.openFile(manifestName);
     return true;
   } catch (error) {
-    if (error instanceof TroupeError) return false;
+    if (isOfCheckpoint(error)) return false;
     throw error;
   }
 }

@@ -1,6 +1,12 @@
 import type { TroupeError } from "../../../errors/index.ts";
 import { adapterConfigName } from "../format/adapter-folder.ts";
-import { encodeManifest, manifestName, maxChunkBytes, type TrainerState } from "../format/manifest.ts";
+import {
+  encodeManifest,
+  manifestName,
+  maxChunkBytes,
+  parseManifest,
+  type TrainerState,
+} from "../format/manifest.ts";
 import { generationConfigName, type ModelTexts } from "../format/model-texts.ts";
 import { defaultMaxFileBytes, indexOf } from "../format/numbered-files.ts";
 import { stepFolder } from "../format/step-folder.ts";
@@ -10,7 +16,7 @@ import { runOf } from "../reading/run-record.ts";
 import type { Bytes } from "../storage/bytes.ts";
 import type { CheckpointStorage, FileSums, StorageDraft } from "../storage/storage.ts";
 import { CHUNK_BYTES } from "../storage/summed-file.ts";
-import { checkRule, type KeepRule, type Pruned, prune, wrongOption } from "./prune.ts";
+import { checkRule, type KeepRule, type Pruned, pruneAfterSave, wrongOption } from "./prune.ts";
 import { saveFailed } from "./save-failed.ts";
 import {
   type FileSizes,
@@ -133,7 +139,7 @@ export class CheckpointDraft implements AsyncDisposable {
    * Makes the checkpoint durable and lets `latest` name it, then removes checkpoints that need not be kept.
    * @param state - the trainer's state; its step is the plan's
    * @param shares - durable parts that other writers have written
-   * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`, also for missing bytes
+   * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED`, also for missing bytes, and for a manifest that readers would refuse
    */
   async commit(state: TrainerState, shares: readonly WrittenTensors[] = []): Promise<SavedCheckpoint> {
     try {
@@ -142,14 +148,18 @@ export class CheckpointDraft implements AsyncDisposable {
       const sums = new Map(files);
       const texts = [...this.#indexes(), ...this.#texts(), ...Object.entries(this.#plan.companions ?? {})];
       for (const [name, content] of texts) sums.set(name, await this.#writeText(name, content));
-      const manifest = { state, files: sums, tensors };
-      const sealed = await this.#writeText(manifestName, encodeManifest(manifest));
+      const manifest = Buffer.from(encodeManifest({ state, files: sums, tensors }));
+      // Refused now, while earlier checkpoints are still there, rather than by its readers.
+      parseManifest(manifest, `${this.path}/${manifestName}`);
+      const sealed = await this.#writeText(manifestName, manifest);
       await this.#draft.commit();
       const sizeBytes = [...sums.values()].reduce((sum, file) => sum + file.sizeBytes, sealed.sizeBytes);
       const { keep, named } = this.#options;
       if (named !== undefined) await nameState(this.#storage, named, state.step);
       const pruned =
-        keep === undefined ? { removed: [], failed: [] } : await prune(this.#storage, keep, runOf(state));
+        keep === undefined
+          ? { removed: [], failed: [] }
+          : await pruneAfterSave(this.#storage, keep, runOf(state));
       return { path: this.path, sizeBytes, pruned };
     } catch (cause) {
       throw this.#failed(cause);

@@ -17,7 +17,7 @@ export interface KeepRule {
 /** Result of pruning. */
 export interface Pruned {
   readonly removed: readonly string[];
-  /** Checkpoints that could not be removed, and why; those that are kept are not affected. */
+  /** Checkpoints that could not be removed, or the storage where none could be chosen, and why; those that are kept are not affected. */
   readonly failed: readonly { readonly name: string; readonly cause: unknown }[];
 }
 
@@ -40,6 +40,14 @@ export async function prune(storage: CheckpointStorage, rule: KeepRule, run?: Ru
     }
   }
   return { removed, failed };
+}
+
+/** Like {@link prune}, after a save that is durable and must not fail any more: `failed` has every error. */
+export function pruneAfterSave(storage: CheckpointStorage, rule: KeepRule, run?: RunRecord): Promise<Pruned> {
+  return prune(storage, rule, run).catch((cause: unknown) => ({
+    removed: [],
+    failed: [{ name: storage.location, cause }],
+  }));
 }
 
 /** Lists the checkpoints that {@link prune} would remove. @throws {TroupeError} as it does */

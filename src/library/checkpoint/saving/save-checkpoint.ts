@@ -28,8 +28,7 @@ export interface CheckpointContent extends Omit<CheckpointPlan, "step"> {
  * Saves a checkpoint into a new folder and lets `latest` name it. Either it is complete and on the disk, or it does not exist;
  * earlier checkpoints are never changed. The folder is also a Hugging Face model folder. Sources are read one after the other,
  * and equal contents give equal files, whatever their order.
- * @param place - a storage, or the folder of a run; only one process at a time may save into it, and leftovers of earlier ones
- *   are removed first
+ * @param place - a storage, or the folder of a run; only one process at a time may save into it
  * @throws {TroupeError} `CHECKPOINT_SAVE_FAILED` with the first cause: the disk is full or failing, or a source threw an error
  */
 export async function writeCheckpoint(

@@ -1,5 +1,5 @@
 import { TroupeError } from "../../../../errors/index.ts";
-import { request, type S3Connection } from "../../../s3-client.ts";
+import { isAbsent, request, type S3Connection } from "../../../s3-client.ts";
 import { type Bytes, layInto } from "../bytes.ts";
 import type { FileSums, ReadHow, StoredFile } from "../storage.ts";
 import { crc32c } from "../summed-file.ts";
@@ -32,9 +32,9 @@ export class S3File implements StoredFile {
     this.#etag = etag;
   }
 
-  /** Opens an object. @throws {TroupeError} `S3_FAILED` where it does not exist or cannot be read */
+  /** Opens an object. @throws {TroupeError} `FILE_READ` where it does not exist, `S3_FAILED` where it cannot be read */
   static async open(connection: S3Connection, key: string): Promise<S3File> {
-    const head = await request(connection, "find", key, (client, sdk, object) =>
+    const head = await requestExisting(connection, "find", key, (client, sdk, object) =>
       client.send(new sdk.HeadObjectCommand(object)),
     );
     return new S3File(connection, key, head.ContentLength ?? 0, head.ETag);
@@ -81,11 +81,35 @@ export class S3File implements StoredFile {
   async #range(begin: number, end: number): Promise<Uint8Array> {
     if (begin === end) return new Uint8Array(0);
     const range = { Range: `bytes=${begin}-${end - 1}`, IfMatch: this.#etag };
-    return request(this.#connection, "read", this.#key, async (client, sdk, object) => {
+    return requestExisting(this.#connection, "read", this.#key, async (client, sdk, object) => {
       const { Body } = await client.send(new sdk.GetObjectCommand({ ...object, ...range }));
       return (await Body?.transformToByteArray()) ?? new Uint8Array(0);
     });
   }
+}
+
+/** Makes a {@link request}. @throws {TroupeError} `FILE_READ` where the object does not exist; `S3_FAILED` */
+function requestExisting<T>(
+  connection: S3Connection,
+  doing: string,
+  key: string,
+  send: Parameters<typeof request<T>>[3],
+): Promise<T> {
+  return request(connection, doing, key, (...given) =>
+    send(...given).catch((cause: unknown) => {
+      if (!isAbsent(cause)) throw cause;
+      const path = `s3://${connection.bucket}/${key}`;
+      const reason = "no such object";
+      const fields = { path, reason };
+      throw new TroupeError("FILE_READ", {
+        where: "s3",
+        expected: `to read ${path}`,
+        got: reason,
+        fields,
+        cause,
+      });
+    }),
+  );
 }
 
 /** Plans requests for some stretches: with checksums, complete chunks, each once; adjacent chunks together. */
