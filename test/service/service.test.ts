@@ -1,15 +1,18 @@
+import { closeSync, openSync, readdirSync, writeSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { lastValueFrom, toArray } from "rxjs";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
 import type { TroupeEvent } from "../../src/job/events/index.ts";
-import { HuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
+import { HuggingFaceFolder, LocalFolder } from "../../src/library/checkpoint/index.ts";
+import type { ActorContext } from "../../src/runtime/index.ts";
 import {
   CheckpointService,
   type CheckpointServiceOptions,
   type GivenTensor,
 } from "../../src/tools/service/index.ts";
+import writer, { type WriteProgress, type WriterProtocol } from "../../src/tools/service/writer.ts";
 import { refusal } from "../checkpoint/refusal.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
@@ -158,6 +161,38 @@ describe("a checkpoint service", () => {
       "step-000006",
       "step-000007",
     ]);
+  });
+
+  test("keeps the checkpoint before, where the new one does not read back as it was written", async () => {
+    const dir = await temporaryFolder();
+    await using lock = await new LocalFolder(dir).lock("a test");
+    const sizeBytes = 3 << 20;
+    const tensor = {
+      group: "weights",
+      name: "a",
+      dtype: "U8",
+      shape: [sizeBytes],
+      begin: 0,
+      sizeBytes,
+    } as const;
+    const tensors = [{ ...tensor, memory: new SharedArrayBuffer(sizeBytes) }];
+    // Damages the second one behind its writer's back, in a chunk that is not read when it is opened.
+    const emit = ({ step, writtenBytes, totalBytes }: WriteProgress) => {
+      if (step !== 2 || writtenBytes < totalBytes) return;
+      const draft = readdirSync(dir).find((name) => name.startsWith(".saving-step-000002")) ?? "";
+      const file = openSync(join(dir, draft, "model.safetensors"), "r+");
+      writeSync(file, "damage", sizeBytes - 100);
+      closeSync(file);
+    };
+    const context = { emit } as unknown as ActorContext<WriterProtocol>;
+    const init = { location: dir, hold: lock.hold, keep: { last: 1 }, verify: true };
+    const { handlers } = await writer.start(context, init);
+    const write = (step: number) => handlers.write({ step, tensors, metadata: {}, config: {} });
+    await write(1);
+    expect((await refusal(() => write(2))).code).toBe("CHECKPOINT_DAMAGED");
+    expect(await new LocalFolder(dir).list()).toEqual(["step-000001"]);
+    await write(3);
+    expect(await new LocalFolder(dir).list()).toEqual(["step-000003"]);
   });
 
   test("finds every chunk that was damaged, by file, tensor and offset", async () => {

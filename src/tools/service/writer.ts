@@ -6,6 +6,7 @@ import {
   type JsonObject,
   type KeepRule,
   openStorage,
+  pruneAfterSave,
   stepFolder,
   verifyCheckpoint,
 } from "../../library/checkpoint/index.ts";
@@ -63,9 +64,11 @@ export default defineActor<WriterProtocol, WriterInit>({
       handlers: {
         async write(order) {
           const begin = performance.now();
-          const written = await write(context, storage, order, keep);
+          const written = await write(context, storage, order);
           if (verify)
             await refuseDamaged(storage, order.step, await verifyCheckpoint(storage, stepFolder(order.step)));
+          // Not before: if the new one is refused, an older one is still there.
+          if (keep !== undefined) await pruneAfterSave(storage, keep);
           return { ...written, durationMs: performance.now() - begin, verified: verify };
         },
       },
@@ -77,11 +80,10 @@ async function write(
   context: ActorContext<WriterProtocol>,
   storage: CheckpointStorage,
   { step, tensors, metadata, config }: WriteOrder,
-  keep: KeepRule | undefined,
 ): Promise<{ path: string; sizeBytes: number }> {
   const ofGroup = (group: TensorGroup) => tensors.filter((tensor) => tensor.group === group);
   const plan = { step, config, weights: ofGroup("weights"), optimizer: ofGroup("optimizer") };
-  await using draft = await CheckpointDraft.begin(storage, plan, keep === undefined ? {} : { keep });
+  await using draft = await CheckpointDraft.begin(storage, plan);
   const places = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   const { plannedBytes: totalBytes } = draft;
   let reportedAtMs = Number.NEGATIVE_INFINITY;
