@@ -114,6 +114,18 @@ describe("a checkpoint that each rank's host has written its share of", () => {
     for (const to of [spread, { tp: 1, dp: 3, zero: 1 }] as const) expect(await isRight(path, to)).toBe(true);
   });
 
+  it("is tidied up after without the shares of a later step, whose save may be under way", async () => {
+    const other = join(folder, "later-b");
+    const share = "model-rank-00001-00000000.safetensors";
+    for (const step of ["step-000002", "step-000004"]) {
+      await mkdir(join(other, step), { recursive: true });
+      await cp(import.meta.filename, join(other, step, share));
+    }
+    await tidyApart(new LocalFolder(other), { present: ["step-000003"], step: 3, ticket: "a-ticket" });
+    expect(await readdir(other)).toEqual(["step-000004"]);
+    expect(await readdir(join(other, "step-000004"))).toEqual([share]);
+  });
+
   it("is not there, and leaves nothing behind, where one writer fails; the one before of that step stays", async () => {
     const [run, other] = [join(folder, "failing"), join(folder, "failing-b")] as const;
     const spread = { tp: 2, dp: 1, zero: 2 } as const;

@@ -27,7 +27,9 @@ export async function tidyApart(
   if (!isHeld) return;
   const kept = new Set(present);
   for (const folder of await readdir(directory).catch(() => [])) {
-    if (stepOf(folder) === undefined) continue;
+    const stepHere = stepOf(folder);
+    // Shares of a later step may be those of a save that is under way.
+    if (stepHere === undefined || stepHere > step) continue;
     const path = join(directory, folder);
     const files = await readdir(path).catch(() => []);
     const isOver = !kept.has(folder);
