@@ -8,8 +8,10 @@ import * as nn from "../../src/compute/nn/index.ts";
 import { noGrad, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 import { SafetensorsFile } from "../../src/library/checkpoint/index.ts";
 import { exportModel, type ForwardSpec, writeOnnx } from "../../src/library/export/index.ts";
+import { writeModel } from "../../src/library/export/onnx/write-model.ts";
 import { type GenerativeModel, generate } from "../../src/library/models/index.ts";
 import { sharedPath } from "../fixtures/shared.ts";
+import { canMakeDisks, SmallDisk } from "../fixtures/small-disk.ts";
 import {
   asTensor,
   batchOf,
@@ -267,6 +269,16 @@ describe.skipIf(golden === undefined)("an adapter", () => {
     });
     scope(() => expect(difference(outputs.logits as Given, asTensor(logits, "float32"))).toBeLessThan(1e-4));
   });
+});
+
+it.skipIf(!canMakeDisks)("weights that a full disk cuts short are an error", async () => {
+  using disk = new SmallDisk();
+  const sizeBytes = 1 << 20;
+  const weight = { name: "a", dtype: "uint8", shape: [sizeBytes], sizeBytes } as const;
+  const initializers = [{ ...weight, read: async () => new Uint8Array(sizeBytes) }];
+  const graph = { nodes: [], initializers, inputs: [], outputs: [] };
+  const writing = writeModel(join(disk.path, "model.onnx"), graph, { opset: 17, maxMessageBytes: 0 });
+  await expect(writing).rejects.toMatchObject({ code: "ENOSPC" });
 });
 
 describe("a model of a class of one's own", () => {

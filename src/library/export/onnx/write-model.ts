@@ -75,9 +75,12 @@ export async function writeModel(
   if (offsets === undefined) return [path];
   const data = await open(dataPath, "wx");
   try {
+    let end = 0;
     for (const [initializer, offset] of offsets) {
-      const bytes = await bytesOf(initializer);
-      await data.write(bytes, 0, bytes.length, offset);
+      // Appended with its padding: a write at a place may be cut short, and has at most 2 GiB.
+      await data.appendFile(new Uint8Array(offset - end));
+      await data.appendFile(await bytesOf(initializer));
+      end = offset + initializer.sizeBytes;
     }
   } finally {
     await data.close();
