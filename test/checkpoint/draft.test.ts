@@ -10,6 +10,7 @@ import {
 } from "../../src/library/checkpoint/saving/checkpoint-draft.ts";
 import { entryOf } from "../../src/library/checkpoint/saving/tensor-files.ts";
 import { LocalFolder } from "../../src/library/checkpoint/storage/local-folder.ts";
+import { SummedWriter } from "../../src/library/checkpoint/storage/summed-file.ts";
 import { contentOf } from "./content.ts";
 import { refusal } from "./refusal.ts";
 
@@ -36,6 +37,14 @@ async function valuesOf(name: string, numel: number): Promise<number[]> {
   await using checkpoint = await openCheckpoint(folder);
   return [...new Float32Array((await checkpoint.read(name, new Uint8Array(4 * numel))).buffer)];
 }
+
+test("a file that the disk has no room for leaves nothing", async ({ skip }) => {
+  const path = join(folder, "vast");
+  const writer = await SummedWriter.create(path, 4096, 2 ** 52).catch((error: unknown) => error);
+  if (writer instanceof SummedWriter) return skip("this file system reserves nothing");
+  expect(writer).toMatchObject({ code: "FILE_WRITE" });
+  expect(await readdir(folder)).toEqual([]);
+});
 
 describe("a draft", () => {
   test("takes ranges of tensors and bytes as they come, weights and optimizer in any turn, and tells how far it is", async () => {
