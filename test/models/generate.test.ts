@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dematerialize, materialize } from "../../src/compute/nn/index.ts";
 import { liveTensors, noGrad, ops, scope, tensor } from "../../src/compute/tensor/index.ts";
-import { generate } from "../../src/library/models/generation/index.ts";
-import { GPT2LMHeadModel } from "../../src/library/models/index.ts";
+import { generate, generateTexts } from "../../src/library/models/generation/index.ts";
+import {
+  BartForConditionalGeneration,
+  GPT2LMHeadModel,
+  LlamaForCausalLM,
+} from "../../src/library/models/index.ts";
 
 describe("text generation", () => {
   const model = new GPT2LMHeadModel({ vocab_size: 32, n_positions: 8, n_embd: 12, n_layer: 2, n_head: 3 });
@@ -68,5 +72,38 @@ describe("text generation", () => {
     expect(() => generate(model, prompt, options)).toThrow(
       expect.objectContaining({ code: "GENERATE_OPTION" }),
     );
+  });
+});
+
+const llama = {
+  ...{ vocab_size: 32, hidden_size: 12, intermediate_size: 20, num_hidden_layers: 1, num_attention_heads: 2 },
+};
+const bart = {
+  ...{ vocab_size: 32, d_model: 12, encoder_layers: 1, decoder_layers: 1, max_position_embeddings: 16 },
+  ...{ encoder_attention_heads: 2, decoder_attention_heads: 2, encoder_ffn_dim: 8, decoder_ffn_dim: 8 },
+};
+
+describe.each([
+  ["LLaMA", (tokens: object) => new LlamaForCausalLM({ ...llama, ...tokens })],
+  ["BART", (tokens: object) => new BartForConditionalGeneration({ ...bart, ...tokens })],
+])("a %s given its special tokens", (_, build) => {
+  const write = (tokens: object) => {
+    using models = new DisposableStack();
+    const model = models.adopt(build(tokens), dematerialize);
+    materialize(model, { seed: 1 });
+    return generateTexts(model, [[1, 2]], { maxNewTokens: 4, temperature: 0 })[0]?.tokens ?? [];
+  };
+
+  test("ends its texts at the token that ends one, or at any of several", () => {
+    const [first] = write({});
+    expect(write({})).toHaveLength(4);
+    expect(write({ eos_token_id: first })).toEqual([first]);
+    expect(write({ eos_token_id: [31, first] })).toEqual([first]);
+  });
+
+  test("says them in its config.json, except those that its vocabulary lacks", () => {
+    const { configJson } = build({ bos_token_id: 0, eos_token_id: 3, cls_token_id: 32 });
+    expect(configJson).toMatchObject({ bos_token_id: 0, eos_token_id: 3 });
+    expect(configJson).not.toHaveProperty("cls_token_id");
   });
 });

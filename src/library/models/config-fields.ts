@@ -65,8 +65,7 @@ export function sizes(values: readonly number[]): Field<readonly number[]> {
 
 /** A token's id, or null for none. */
 export function tokenId(value: number | null): Field<number | null> {
-  const isId = (given: unknown) => Number.isSafeInteger(given) && (given as number) >= 0;
-  return { ...orNull(field(0, "a whole number ≥ 0", isId)), default: value };
+  return { ...orNull(field(0, "a whole number ≥ 0", isTokenId)), default: value };
 }
 
 /** A dropout probability. */
@@ -138,11 +137,11 @@ export interface ConfigRules {
   readonly inFile?: boolean;
 }
 
+/** Tokens of a vocabulary with a purpose: for generation, and for the file. */
+const specialTokens = ["bos", "eos", "pad", "sep", "cls", "mask"].map((name) => `${name}_token_id`);
+
 /** Fields of every family that change no computation, or are only read to find a model. */
-const general = [
-  ...["model_type", "num_labels", "id2label", "label2id", "problem_type"],
-  ...["bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "mask_token_id"],
-];
+const general = ["model_type", "num_labels", "id2label", "label2id", "problem_type", ...specialTokens];
 
 /** Marks the fields of a file. A symbol is kept by spreads and never in JSON. */
 const ofFile = Symbol("fields of a config.json");
@@ -183,7 +182,7 @@ function refuseUnknownFields(
 /**
  * Completes fields with a family's defaults and checks them. A file may also have fields that change neither the model nor its
  * training (library versions); a job's fields must all be known. `num_labels` may replace `id2label`, or override a file's for a head
- * of another size, as in transformers' `from_pretrained(folder, num_labels=3)`.
+ * of another size, as in transformers' `from_pretrained(folder, num_labels=3)`. Given special tokens are kept if the vocabulary has them.
  * @param given - some of the fields, or the parsed config.json of a model folder
  * @throws {TroupeError} `MODEL_CONFIG` naming the field, what it must be and what it is
  */
@@ -211,7 +210,19 @@ export function readConfig<F extends Fields>(
     checkField(where, name, field.holds(value), field.expected, value);
     config[name] = value;
   }
-  return config as ConfigOf<F>;
+  return { ...tokensOf(given, config.vocab_size), ...config } as ConfigOf<F>;
+}
+
+/** Returns the given special tokens, one or a list for a purpose. A file with a reduced vocabulary often keeps ids of the old one. */
+function tokensOf(
+  given: Readonly<Record<string, unknown>>,
+  vocabSize: unknown,
+): Readonly<Record<string, unknown>> {
+  const isToken = (id: unknown) => isTokenId(id) && (id as number) < Number(vocabSize);
+  const tokens = specialTokens.filter(
+    (name) => given[name] !== undefined && [given[name] ?? []].flat().every(isToken),
+  );
+  return Object.fromEntries(tokens.map((name) => [name, given[name]]));
 }
 
 /** @throws {TroupeError} `MODEL_CONFIG` unless `holds` */
@@ -297,6 +308,10 @@ function withLabels(
   }
   const names = Array.from({ length: count as number }, (_, id) => [String(id), `LABEL_${id}`]);
   return { ...given, id2label: Object.fromEntries(names) };
+}
+
+function isTokenId(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function isSize(value: unknown): boolean {

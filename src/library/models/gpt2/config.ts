@@ -55,11 +55,7 @@ export function gpt2Config(fields: Partial<GPT2Config> = {}): GPT2Config {
   const config = readConfig(rules, gpt2Fields, given);
   const { n_embd: width, n_head: heads } = config;
   checkField(where, "n_embd", width % heads === 0, `a multiple of n_head = ${heads}`, width);
-  // A config.json with a reduced vocabulary often keeps ids of the old one.
-  const isToken = (id: unknown) =>
-    id === null || (Number.isSafeInteger(id) && (id as number) < config.vocab_size);
-  const tokens = ["bos_token_id", "eos_token_id"].filter((name) => isToken(given[name]));
-  return { ...config, ...Object.fromEntries(tokens.map((name) => [name, given[name]])) };
+  return config;
 }
 
 const END_OF_TEXT = 50256;
