@@ -392,6 +392,19 @@ describe("a task", () => {
     expect(classes([0, 1], ["LABEL_0", "LABEL_1", "LABEL_2"])).toEqual(["LABEL_0", "LABEL_1", "LABEL_2"]);
   });
 
+  it("holds labels for numbers where all are and any has a fraction, and else for classes", () => {
+    const labelsFor = (...labels: (string | number)[]) => {
+      const train = labels.map((label) => ({ text: "cat", label }));
+      const options = { config: bert, source: "texts", tokenizer, seed: 1 } as never;
+      return taskNamed("sequence_classification").dataset({ train }, options).facts;
+    };
+    const regression = { fields: { num_labels: 1, problem_type: "regression" } };
+    expect(labelsFor(5, 3.8, 0)).toMatchObject(regression);
+    expect(labelsFor("5.0", "3.8", "0.0")).toMatchObject(regression);
+    expect(labelsFor(0, 1)).toMatchObject({ fields: { id2label: { 0: "0", 1: "1" } } });
+    expect(labelsFor("1.5", "none")).toMatchObject({ fields: { id2label: { 0: "1.5", 1: "none" } } });
+  });
+
   const open = async (task: AnyTask, seed = 1) => {
     const name = task.name ?? task.task;
     const config = (cases[name]?.config ?? {}) as Readonly<Record<string, unknown>>;

@@ -9,7 +9,7 @@ import { indexOfMax, numbersOf } from "./rows.ts";
 import type { Examples, Fields, TaskDefinition } from "./task.ts";
 import { TextRows, type TextTensors } from "./text-rows.ts";
 
-/** A text, or two, with a label: a class by number or name, or a fractional number. */
+/** A text, or two, with a label: a class by number or name, or a number if any text's label has a fraction. */
 export interface TextExample {
   readonly text: string;
   readonly pair?: string | undefined;
@@ -70,9 +70,8 @@ function fromRecord(record: JsonRecord, place: string): TextExample {
 
 function labelsOf({ train }: Examples<TextExample>, config: Fields): { areClasses: boolean; labels: Labels } {
   const given = new Set(train.map(({ label }) => label));
-  const areClasses = [...given].some(
-    (label) => Number.isNaN(Number(label)) || Number.isInteger(Number(label)),
-  );
+  const numbers = [...given].map(Number);
+  const areClasses = numbers.some(Number.isNaN) || numbers.every(Number.isInteger);
   const folder = { task: "sequence_classification", config } as const;
   return { areClasses, labels: new Labels(areClasses ? given : [], folder) };
 }
