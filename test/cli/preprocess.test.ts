@@ -107,6 +107,23 @@ describe.skipIf(vocabularies === undefined)("troupe preprocess", () => {
     }
   });
 
+  it("makes one document of a line whose text has separators of lines and paragraphs", async () => {
+    const vocab = join(folder, "letters.txt");
+    writeFileSync(vocab, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"].join("\n"));
+    const input = corpus("separators.jsonl", [
+      { text: "a\u2028b\u2029a" },
+      `${JSON.stringify({ text: "b" })}\r`,
+    ]);
+    const prefix = join(folder, "separators");
+    const { code, err } = await preprocess(
+      ...["--input", input, "--output-prefix", prefix, "--workers", "1", "--plain-loop"],
+      ...["--tokenizer-type", "BertWordPieceCase", "--vocab", vocab],
+    );
+    expect([code, err]).toEqual([0, ""]);
+    using data = IndexedDataset.open(`${prefix}_text_document`);
+    expect(sequencesOf(data)).toEqual([[5, 6, 5], [6]]);
+  });
+
   it("cuts sentences as Punkt does where it is given what that learnt, keeps newlines where asked, and refuses both alone", async () => {
     const learnt = join(folder, "punkt_tab/english");
     mkdirSync(learnt, { recursive: true });

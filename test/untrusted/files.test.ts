@@ -50,8 +50,7 @@ const ours: Readonly<Record<string, string>> = {
   "library/checkpoint/storage/folder-lock.ts": "locks, by flags of its own",
   "library/checkpoint/storage/durable-file.ts": "folders, to synchronise them",
   "library/hub/download.ts": "what was just written",
-  "tools/cli/preprocess.ts": "a stream of what is open already",
-  "library/data/megatron/preprocess/preprocess.ts": "the same",
+  "library/data/formats/lines.ts": "a stream of what is open already",
 };
 
 describe("an untrusted file", () => {

@@ -1,9 +1,8 @@
-import { createReadStream, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import { TroupeError } from "../../errors/index.ts";
-import { openRegularSync, ownValue } from "../../errors/untrusted/index.ts";
+import { ownValue } from "../../errors/untrusted/index.ts";
 import * as data from "../../library/data/index.ts";
 import { number, print } from "./flags.ts";
 
@@ -111,17 +110,15 @@ const PLAIN_LOOP_MS = 2000;
 
 /** Tokens per second of a plain loop: read a line, parse its JSON, tokenize. */
 async function plainRate({ input, jsonKeys }: PreprocessFlags, tokenizer: data.Tokenizer): Promise<number> {
-  const file = createReadStream(input, { fd: openRegularSync(input) });
   const beganMs = performance.now();
   let [tokens, ms] = [0, 0];
-  for await (const line of createInterface({ input: file })) {
+  for await (const line of data.readLines(input)) {
     if (line.trim() === "") continue;
     const document = JSON.parse(line) as Readonly<Record<string, string>>;
     for (const key of jsonKeys) tokens += tokenizer.encode(document[key] ?? "").length;
     ms = performance.now() - beganMs;
     if (ms > PLAIN_LOOP_MS) break;
   }
-  file.destroy();
   return Math.round((1000 * tokens) / Math.max(1, ms));
 }
 

@@ -1,6 +1,7 @@
 export { readConllu, type TaggedWords } from "./conllu.ts";
 export { type IdxArray, openIdx } from "./idx.ts";
 export { type JsonRecord, readJsonLines, recordOf } from "./json-lines.ts";
+export { readLines } from "./lines.ts";
 export { unpackLz4Frame } from "./lz4.ts";
 export { optionalPackage } from "./optional-package.ts";
 export { compressors, plainValue, readParquet, sliceOf } from "./parquet.ts";

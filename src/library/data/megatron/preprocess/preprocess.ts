@@ -1,8 +1,6 @@
-import { createReadStream, type ReadStream } from "node:fs";
 import { availableParallelism } from "node:os";
-import { createInterface } from "node:readline";
 import { fileErrors, fileFailure, TroupeError } from "../../../../errors/index.ts";
-import { openRegularSync } from "../../../../errors/untrusted/index.ts";
+import { readLines } from "../../formats/index.ts";
 import { mapInPool } from "../../map-in-pool.ts";
 import type { Tokenizer, TokenizerSpec } from "../../tokenizers/tokenizer.ts";
 import type { IndexedFormat } from "../indexed-dataset.ts";
@@ -126,16 +124,8 @@ function append(writer: IndexedWriter, sequences: readonly Int32Array[]): number
 async function* linesOf(path: string): AsyncGenerator<Lines> {
   let [first, number, characters] = [1, 0, 0];
   let texts: string[] = [];
-  const stream = openStream(path);
-  const failed = new Promise<never>((_, reject) => stream.once("error", reject));
-  failed.catch(() => {}); // thrown where a line is awaited
   try {
-    const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })[
-      Symbol.asyncIterator
-    ]();
-    for (;;) {
-      const { value: text, done } = await Promise.race([lines.next(), failed]);
-      if (done) break;
+    for await (const text of readLines(path)) {
       number += 1;
       texts.push(text);
       characters += text.length;
@@ -145,18 +135,8 @@ async function* linesOf(path: string): AsyncGenerator<Lines> {
     }
   } catch (cause) {
     throw unreadable(path, cause);
-  } finally {
-    stream.destroy();
   }
   if (texts.length > 0) yield { first, texts };
-}
-
-function openStream(path: string): ReadStream {
-  try {
-    return createReadStream(path, { fd: openRegularSync(path) });
-  } catch (cause) {
-    throw unreadable(path, cause);
-  }
 }
 
 function unreadable(path: string, cause: unknown): TroupeError {
