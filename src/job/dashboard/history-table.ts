@@ -41,10 +41,14 @@ export class HistoryTable<Field extends string> {
     return this.#rows.at(-1);
   }
 
-  /** Adds a row; drops those of its step and later, which a run now repeats. */
+  /** Adds a row, or puts it in place of the last one of its step; drops later ones, which a run now repeats. */
   append(row: Row & Readonly<Record<Field | "step", number>>): void {
     for (const field of Object.keys(row)) this.#fields.add(field);
-    if ((this.last?.step ?? Number.NEGATIVE_INFINITY) >= row.step) this.rewind(row.step);
+    if (this.last?.step === row.step) {
+      this.#replaceEnd(this.#rows.length - 1, [row]);
+      return;
+    }
+    if ((this.last?.step ?? Number.NEGATIVE_INFINITY) > row.step) this.rewind(row.step);
     // The newest row is always kept, whichever rows of its group remain later.
     this.#replaceEnd(this.#numClosed, [...this.#pick(this.#rows.slice(this.#numClosed)), row]);
     this.#numInOpenGroup++;
