@@ -75,6 +75,16 @@ describe("a disk that is full", () => {
   });
 });
 
+test("a piece that is too large by itself is lost and reported, and the next one is written", async () => {
+  const disk = new Disk();
+  const { writer, reported } = writing(disk, { maxHeldBytes: 8 });
+  writer.write("123456789\n");
+  writer.write("a\n");
+  await writer.close();
+  expect(disk.text).toBe("a\n");
+  expect(reported).toMatchObject([{ kind: "output.failed" }, { kind: "output.resumed", numLost: 1 }]);
+});
+
 describe("a pipe", () => {
   test("a pipe without a reader is refused, not waited for", () => {
     const { path } = pipe();

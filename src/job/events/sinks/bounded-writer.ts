@@ -81,6 +81,8 @@ export class BoundedWriter {
     if (this.#isOver || !hasRoom) {
       this.#lose(1);
       if (this.#trouble === undefined) this.#fail(behind());
+      // A piece that is too large by itself leaves no write that would recover.
+      if (!this.#isOver && this.#numHeldBytes === 0) this.#recover();
       return;
     }
     this.#holdNotice();
