@@ -117,7 +117,7 @@ export class MlflowServer {
         run?.tags.set(asked.key, asked.value);
         return run && {};
       case "runs/log-batch":
-        if (isTooMuch(asked)) return { error_code: "INVALID_PARAMETER_VALUE" };
+        if (isTooMuch(asked) || isMisnamed(asked)) return { error_code: "INVALID_PARAMETER_VALUE" };
         for (const { key, value } of asked.params ?? []) run?.params.set(key, value);
         run?.metrics.push(...(asked.metrics ?? []));
         return run && {};
@@ -133,6 +133,11 @@ export class MlflowServer {
         return undefined;
     }
   }
+}
+
+/** Whether a name has other characters than those that MLflow allows. */
+function isMisnamed({ metrics = [], params = [] }: Record<string, readonly { key: string }[]>): boolean {
+  return [...metrics, ...params].some(({ key }) => !/^[/\p{L}\p{N}_.\- ]*$/u.test(key));
 }
 
 /** Whether a batch is larger than the REST interface allows: 1,000 metrics, 100 params, 100 tags, and 1,000 of all together. */

@@ -60,6 +60,23 @@ describe("the MLflow sink", () => {
     expect(readFileSync(join(folder, "mlflow.jsonl"), "utf8")).not.toContain("secret");
   });
 
+  it("sends a score whose name MLflow refuses under a name that it takes, and all figures with it", async () => {
+    const server = await openServer();
+    const sink = mlflowSink({ url: server.url, environment: {} });
+    sink.write(stamped("run.started"));
+    sink.write(
+      stamped("evaluation.finished", { step: 1, lossNats: 2, metrics: { "hits@1": 0.5, "Übung 1": 1 } }),
+    );
+    await sink.close();
+    const [run] = [...server.runs.values()];
+    const values = Object.fromEntries((run?.metrics ?? []).map(({ key, value }) => [key, value]));
+    expect(values).toMatchObject({
+      "loss/validation": 2,
+      "metrics_validation/hits_1": 0.5,
+      "metrics_validation/Übung 1": 1,
+    });
+  });
+
   it("gives a server that was down, is busy, and loses answers, every figure once", async () => {
     const server = await openServer();
     const reported: TroupeEventBody[] = [];

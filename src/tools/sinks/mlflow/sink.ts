@@ -96,7 +96,7 @@ class MlflowSink implements EventSink {
     if (this.#run === undefined) return; // it failed before it began
     if (event.kind === "run.restored") this.#made = new Map(this.#journal.steps);
     if ("step" in event && event.kind !== "activity.finished") this.#step = event.step;
-    const figures = pointsOf(event).map((point): Figure => [curveOf(point), point.value]);
+    const figures = pointsOf(event).map((point): Figure => [nameOf(curveOf(point)), point.value]);
     const machine = event.kind === "step.finished" ? this.#meter.readDue(event.timeMs) : undefined;
     const measured = Object.entries(machine ?? {}).map(([name, value]): Figure => [`system/${name}`, value]);
     this.#add(figures, event.timeMs);
@@ -307,6 +307,11 @@ class MlflowSink implements EventSink {
   #post(path: (Ask & { readonly kind: "post" })["path"], fields: object): void {
     this.#ask({ kind: "post", path, fields: { ...fields } });
   }
+}
+
+/** Replaces what MLflow refuses in a name: it would refuse all figures of the request. */
+function nameOf(curve: string): string {
+  return curve.replace(/[^/\p{L}\p{N}_.\- ]/gu, "_");
 }
 
 function partsOf(answer: unknown): Required<TrackedRun> {
