@@ -99,6 +99,34 @@ describe("tables", () => {
     expect(await records.at(1_001)).toMatchObject({ list: [2, 3] });
   });
 
+  it("of Arrow are refused where a dictionary takes the place of another, and read where it grows", async () => {
+    const type = new arrow.Dictionary(new arrow.Utf8(), new arrow.Int32(), 7);
+    const schema = new arrow.Schema([new arrow.Field("word", type, true)]);
+    const builderOf = () => arrow.makeBuilder({ type, nullValues: [null] });
+    const batchOf = (builder: ReturnType<typeof builderOf>, words: string) => {
+      for (const word of words) builder.append(word);
+      const children = [builder.flush()];
+      return new arrow.RecordBatch(
+        schema,
+        arrow.makeData({ type: new arrow.Struct(schema.fields), length: words.length, children }),
+      );
+    };
+    const write = (name: string, batches: readonly arrow.RecordBatch[]) => {
+      const path = join(folder, name);
+      writeFileSync(path, arrow.RecordBatchStreamWriter.writeAll(batches).toUint8Array(true));
+      return path;
+    };
+    const replaced = write("replaced.arrow", [batchOf(builderOf(), "ab"), batchOf(builderOf(), "cd")]);
+    await expect(openRecords(replaced, how())).rejects.toThrow(
+      /expected a dictionary that goes on at .*replaced\.arrow, byte \d+, got another in its place/,
+    );
+    const builder = builderOf();
+    const grown = write("grown.arrow", [batchOf(builder, "ab"), batchOf(builder, "acd")]);
+    const records = await openRecords(grown, how());
+    const read = await Promise.all([0, 1, 2, 3, 4].map((row) => records.at(row)));
+    expect(read).toEqual([..."abacd"].map((word) => ({ word })));
+  });
+
   it("of Arrow are read from a file that has dictionaries, and its schema at the end alone", async () => {
     const path = join(folder, "d.arrow");
     const words = numbers.map((row) => `word ${row % 7}`);

@@ -48,6 +48,7 @@ async function layout(file: RangedFile, advance: (numBytes: number) => void): Pr
   };
   const isFile = file.sizeBytes > 20 && (await reader.read(0, 6)).toString("latin1") === MAGIC;
   const limit = isFile ? await footerBegin(file) : file.sizeBytes;
+  const dictionaries = new Set<number>();
   let [at, numHeadBytes, hasSchema] = [isFile ? 8 : 0, 0, false];
   while (at + 8 <= limit) {
     const prefix = await reader.read(at, at + 8);
@@ -71,6 +72,12 @@ async function layout(file: RangedFile, advance: (numBytes: number) => void): Pr
       if (numHeadBytes > MOST_DICTIONARY_BYTES)
         refuse(`dictionaries of at most ${MOST_DICTIONARY_BYTES} bytes`, "more");
       hasSchema ||= message.headerType === MessageHeader.Schema;
+      if (message.isDictionaryBatch()) {
+        const { id, isDelta } = message.header();
+        // Batches are read with all dictionaries, so none may depend on its place among them.
+        if (!isDelta && dictionaries.has(id)) refuse("a dictionary that goes on", "another in its place");
+        dictionaries.add(id);
+      }
       heads.push(Buffer.from(await reader.read(at, end)));
     }
     advance(end - at);
