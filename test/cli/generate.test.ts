@@ -11,6 +11,7 @@ import { saveHuggingFaceFolder } from "../../src/library/checkpoint/index.ts";
 import { tokenizerFromSpec } from "../../src/library/data/index.ts";
 import { applyDelta, lora, prefix, saveDelta, softPrompt } from "../../src/library/deltas/index.ts";
 import {
+  BartForConditionalGeneration,
   GPT2LMHeadModel,
   generate,
   T5ForConditionalGeneration,
@@ -103,6 +104,52 @@ describe("troupe generate", () => {
     expect(answered(replied.out)).toEqual(expected.t5);
     const config = JSON.parse(readFileSync(join(folder, "t5", "config.json"), "utf8")) as object;
     expect(config).toMatchObject({ architectures: ["T5ForConditionalGeneration"] });
+  });
+
+  it("gives a prompt the tokenizer's marks: those before it to a decoder, all to an encoder-decoder", async () => {
+    const mark = (id: number) => ({ id: `w${id}`, ids: [id], tokens: [`w${id}`] });
+    const json = {
+      ...{ version: "1.0", added_tokens: [], normalizer: null, decoder: null },
+      pre_tokenizer: { type: "Whitespace" },
+      model: {
+        ...{ type: "WordLevel", unk_token: "w0" },
+        vocab: Object.fromEntries(Array.from({ length: 40 }, (_, word) => [`w${word}`, word])),
+      },
+      post_processor: {
+        ...{ type: "TemplateProcessing", pair: [], special_tokens: { w9: mark(9), w2: mark(2) } },
+        single: [
+          { SpecialToken: { id: "w9", type_id: 0 } },
+          { Sequence: { id: "A", type_id: 0 } },
+          { SpecialToken: { id: "w2", type_id: 0 } },
+        ],
+      },
+    };
+    const tokenizer = tokenizerFromSpec({ kind: "hugging-face", tokenizer: json });
+    // Weights so large that every token of a prompt changes what follows.
+    const gpt2 = {
+      ...{ vocab_size: 40, n_positions: 32, n_embd: 16, n_layer: 1, n_head: 2 },
+      ...{ initializer_range: 1, eos_token_id: 2 },
+    };
+    const bart = {
+      ...{ vocab_size: 40, d_model: 16, encoder_layers: 1, decoder_layers: 1, max_position_embeddings: 32 },
+      ...{ encoder_attention_heads: 2, decoder_attention_heads: 2, encoder_ffn_dim: 16, decoder_ffn_dim: 16 },
+      ...{ init_std: 1, eos_token_id: 2 },
+    };
+    for (const [model, marked, before] of [
+      [new GPT2LMHeadModel(gpt2), [9, 5, 6], [5, 6]],
+      [new BartForConditionalGeneration(bart), [9, 5, 6, 2], []],
+    ] as const) {
+      materialize(model, { seed: 5 });
+      const path = join(folder, `marked-${model.constructor.name}`);
+      await saveHuggingFaceFolder(path, { config: model.configJson, weights: weightBytes(model) });
+      writeFileSync(join(path, "tokenizer.json"), JSON.stringify(json));
+      const options = { maxNewTokens: 6, temperature: 0 };
+      const written = generate(model, marked, options).slice(before.length === 0 ? 1 : marked.length);
+      dematerialize(model);
+      const text = tokenizer.decode([...before, ...written.filter((token) => token !== 2)]);
+      const { out, err } = await command(path, "--prompt", "w5 w6", "--max-new-tokens", "6");
+      expect([out, err]).toEqual([`${text}\n`, ""]);
+    }
   });
 
   it("reads a config.json of unknown origin and unknown fields as plain data", async () => {

@@ -4,6 +4,8 @@ import { type Command, Option } from "commander";
 import { setNumThreads } from "../../compute/tensor/index.ts";
 import { openCheckpoint } from "../../library/checkpoint/index.ts";
 import {
+  HuggingFaceTokenizer,
+  joinTexts,
   loadTokenizer,
   type Tokenizer,
   type TokenizerSpec,
@@ -74,9 +76,12 @@ export function addGenerateCommand(program: Command): void {
 async function write(path: string, flags: GenerateFlags): Promise<string[]> {
   return withWritingModel(path, flags.base, async ({ model, task, config, generationConfig, base }) => {
     const tokenizer = flags.tokens ? undefined : await tokenizerOf(flags.tokenizer ?? base);
-    const { eos_token_id: end } = config;
-    const ends = task === "seq2seq_lm" && typeof end === "number" ? [end] : [];
-    const prompts = flags.prompt.map((prompt) => encode(prompt, tokenizer, ends));
+    const encode = task === "seq2seq_lm" ? encodeSource : encodeBegun;
+    const prompts = flags.prompt.map((prompt) =>
+      tokenizer === undefined
+        ? prompt.split(",").map((token) => number(token))
+        : encode(prompt, tokenizer, config),
+    );
     const options = { ...models.specialTokensOf(config, generationConfig), ...optionsOf(flags) };
     const texts = models.generate(model, prompts, options);
     return texts.map((text, row) => {
@@ -85,7 +90,7 @@ async function write(path: string, flags: GenerateFlags): Promise<string[]> {
       const bare = written.filter((token) => !options.stopTokens.includes(token));
       return task === "seq2seq_lm"
         ? tokenizer.decode(bare)
-        : tokenizer.decode([...(prompts[row] ?? []), ...bare]);
+        : tokenizer.decode([...tokenizer.encode(flags.prompt[row] ?? ""), ...bare]);
     });
   });
 }
@@ -98,9 +103,24 @@ async function tokenizerOf(path: string): Promise<Tokenizer> {
   return spec === null ? loadTokenizer(path) : tokenizerFromSpec(spec);
 }
 
-function encode(prompt: string, tokenizer: Tokenizer | undefined, end: readonly number[]): number[] {
-  if (tokenizer !== undefined) return [...tokenizer.encode(prompt), ...end];
-  return prompt.split(",").map((token) => number(token));
+/** Encodes a text for a decoder to continue: after the tokenizer's own mark, without one of its end. */
+function encodeBegun(prompt: string, tokenizer: Tokenizer): readonly number[] {
+  if (!(tokenizer instanceof HuggingFaceTokenizer)) return [...tokenizer.encode(prompt)];
+  const { ids, sources } = joinTexts(tokenizer, [prompt]);
+  return ids.slice(0, sources.lastIndexOf(0) + 1);
+}
+
+/** Encodes a text for an encoder: between the tokenizer's own marks, with the model's end at the latest. */
+function encodeSource(
+  prompt: string,
+  tokenizer: Tokenizer,
+  { eos_token_id: end }: Readonly<Record<string, unknown>>,
+): readonly number[] {
+  const ids =
+    tokenizer instanceof HuggingFaceTokenizer
+      ? joinTexts(tokenizer, [prompt]).ids
+      : [...tokenizer.encode(prompt)];
+  return typeof end !== "number" || ids.at(-1) === end ? ids : [...ids, end];
 }
 
 function optionsOf({
