@@ -7,6 +7,7 @@ import * as entry from "../../src/entries/rapidformer.ts";
 import * as tasks from "../../src/entries/tasks.ts";
 import { defaultArguments, type Flag, flags } from "../../src/job/rapidformer/index.ts";
 import { planOf } from "../../src/job/rapidformer/run-parts.ts";
+import { numSamplesOf } from "../../src/job/rapidformer/trainer.ts";
 import { readListing } from "../../src/tools/cli/rapidformer/listing.ts";
 import { argvOf, parse } from "../../src/tools/cli/rapidformer/parse.ts";
 import { launchVariables, settle } from "../../src/tools/cli/rapidformer/settle.ts";
@@ -226,6 +227,12 @@ describe("Rapidformer's command line", () => {
     );
     for (const rampupBatchSize of ["4 5 16", "4 4", "16 4 16", "4 x 16"])
       expect(() => planOf({ ...asked, rampupBatchSize }, 0)).toThrow("in full increments to 12");
+  });
+
+  it("reads no sample for evaluations that never fall due", () => {
+    const args = { ...defaultArguments, trainIters: 30, globalBatchSize: 4, evalIters: 2 };
+    expect(numSamplesOf({ ...args, evalInterval: 10 })).toEqual([120, 32, 8]);
+    expect(numSamplesOf({ ...args, evalInterval: 0 })).toEqual([120, 0, 8]);
   });
 
   it("has a page that is made of the table: npm run docs:write", () => {

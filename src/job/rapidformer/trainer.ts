@@ -288,7 +288,7 @@ export class PreTrainer extends Trainer {
 export function numSamplesOf(args: Arguments): readonly [number, number, number] {
   const { evalInterval, evalIters } = args;
   const steps = stepsOf(args, 0);
-  const evaluations = (Math.floor(steps / evalInterval) + 1) * evalIters;
+  const evaluations = evalInterval === 0 ? 0 : (Math.floor(steps / evalInterval) + 1) * evalIters;
   const batchSize = batchSizeOf(args);
   return [args.trainSamples || steps * batchSize, evaluations * batchSize, evalIters * batchSize];
 }
