@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { errorsPage } from "../scripts/errors-page.ts";
-import { errorTable, TroupeError } from "../src/errors/index.ts";
+import { errorTable, framesOf, TroupeError } from "../src/errors/index.ts";
 
 it("lists every error code in docs/reference/errors.md (npm run docs:write writes it)", () => {
   const page = readFileSync(new URL("../docs/reference/errors.md", import.meta.url), "utf8");
@@ -43,6 +43,22 @@ it("relays complete sentences only from native code, another thread or a save", 
     "runtime/protocol/failure.ts",
     "tools/cli/run.ts",
   ]);
+});
+
+it("reads the file of a frame whose folders have parentheses, and the place of no eval", () => {
+  const at = (place: string) =>
+    framesOf(`Error: no\n    at ${place}`).map((frame) => Object.values(frame).join(" "));
+  expect(at("Object.loss (file:///home/me/job%20(1)/job.ts:3:5)")).toEqual([
+    "/home/me/job (1)/job.ts 3 5 loss",
+  ]);
+  expect(at("async Net.forward (/home/me/job (1)/job.ts:3:5)")).toEqual([
+    "/home/me/job (1)/job.ts 3 5 Net.forward",
+  ]);
+  expect(at("async file:///home/me/(a)/job.ts:3:5")).toEqual(["/home/me/(a)/job.ts 3 5"]);
+  expect(at("/home/me/job (1)/job.ts:3:5")).toEqual(["/home/me/job (1)/job.ts 3 5"]);
+  expect(at("new Net (file:///job.ts:3:5)")).toEqual(["/job.ts 3 5 new Net"]);
+  expect(at("eval (eval at loss (file:///job.ts:3:5), <anonymous>:1:1)")).toEqual([]);
+  expect(at("async Promise.all (index 0)")).toEqual([]);
 });
 
 it("keeps code, operands and first cause reachable", () => {

@@ -59,8 +59,9 @@ function isForeign(file: string): boolean {
   return OURS.some((folder) => file.startsWith(folder)) || /[\\/]node_modules[\\/]/.test(file);
 }
 
+// Folders may have parentheses: only a line that ends with one has its place in them. The place of an eval is inside of another.
 const FRAME =
-  /^ {4}at (?:(?:async )?(?<call>.*?) \()?(?:async )?(?<file>[^()\s][^()]*?):(?<line>\d+)(?::(?<column>\d+))?\)?$/;
+  /^ {4}at (?!.*\(eval at )(?:async )?(?:(?<call>.*?) \((?=.*\)$))?(?<file>\S.*?):(?<line>\d+)(?::(?<column>\d+))?\)?$/;
 
 function frameOf(text: string): StackFrame | undefined {
   const { call, file, line, column } = FRAME.exec(text)?.groups ?? {};
