@@ -97,6 +97,14 @@ describe("blends", () => {
     expect([...samples]).toEqual([0, 0, 1, 2, 1, 3, 4, 5]);
     expect(blendSizes([1, 3], 100)).toEqual([26, 76]);
   });
+
+  it("blends of more than 256 datasets take every one, and more than 65,536 are refused", () => {
+    const { datasets } = blend(Array(300).fill(1), 300);
+    expect([...datasets]).toEqual(Array.from({ length: 300 }, (_, d) => d));
+    expect(() => blend(Array(65_537).fill(1), 1)).toThrow(
+      "[blend] expected at most 65536 datasets, got 65537",
+    );
+  });
 });
 
 describe("documents of one row", () => {

@@ -1,6 +1,11 @@
+import { TroupeError } from "../../../errors/index.ts";
+
+/** Upper bound of the datasets, whose indices have two bytes. */
+const MOST_DATASETS = 2 ** 16;
+
 /** For each sample of a blend, its dataset and its index there. */
 export interface Blend {
-  readonly datasets: Uint8Array;
+  readonly datasets: Uint16Array;
   readonly samples: Float64Array;
 }
 
@@ -15,11 +20,20 @@ export function blendSizes(weights: readonly number[], numSamples: number): numb
   return normalized(weights).map((weight) => Math.ceil(numSamples * weight * 1.005));
 }
 
-/** Takes each sample from the dataset that is furthest behind its share; of equal ones the first. */
+/**
+ * Takes each sample from the dataset that is furthest behind its share; of equal ones the first.
+ * @throws {TroupeError} `DATA_OPTION` for more than 65,536 datasets
+ */
 export function blend(weights: readonly number[], numSamples: number): Blend {
+  if (weights.length > MOST_DATASETS)
+    throw new TroupeError("DATA_OPTION", {
+      where: "blend",
+      expected: `at most ${MOST_DATASETS} datasets`,
+      got: `${weights.length}`,
+    });
   const shares = normalized(weights);
   const counts = shares.map(() => 0);
-  const datasets = new Uint8Array(numSamples);
+  const datasets = new Uint16Array(numSamples);
   const samples = new Float64Array(numSamples);
   for (let i = 0; i < numSamples; i++) {
     let chosen = 0;
