@@ -176,7 +176,11 @@ describe("a low-rank delta", () => {
     expect(() => deltaFrom(directory)).toThrow(expect.objectContaining({ code: "DELTA_FOLDER" }));
     const folder = join(directory, "saved");
     const config = JSON.parse(readFileSync(join(folder, "adapter_config.json"), "utf8"));
-    for (const more of [{ use_dora: true }, { peft_type: "LOHA" }, { target_modules: "(?P<name>q)" }]) {
+    for (const more of [
+      ...[{ use_dora: true }, { peft_type: "LOHA" }, { target_modules: "(?P<name>q)" }],
+      // They change the base's own weights.
+      ...["pissa_niter_4", "olora", "corda", "loftq"].map((init) => ({ init_lora_weights: init })),
+    ]) {
       writeFileSync(join(folder, "adapter_config.json"), JSON.stringify({ ...config, ...more }));
       expect(() => deltaFrom(folder)).toThrow(expect.objectContaining({ code: "DELTA_FOLDER" }));
     }

@@ -22,10 +22,12 @@ import { prefix } from "./prefix.ts";
 import type { PromptEncoderOptions } from "./prompt-encoder.ts";
 import { softPrompt } from "./soft-prompt.ts";
 
-/** Fields of peft's LoRA config that would change the result and are not supported, with the values that they must have. */
+/** Fields of peft's LoRA config that would change the result, with the values that are supported. */
 const unsupported: Readonly<Record<string, readonly unknown[]>> = {
   alora_invocation_tokens: [null],
   arrow_config: [null],
+  // Others also change the base's own weights.
+  init_lora_weights: [true, false, "gaussian", "eva", "orthogonal"],
   layer_replication: [null],
   lora_bias: [false],
   target_parameters: [null],
