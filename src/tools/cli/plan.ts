@@ -242,7 +242,6 @@ function printCommand(path: string, layout: Layout, recompute: boolean, flags: P
   print(`\ntroupe run ${quoted(path)} ${words.join(" ")}`);
 }
 
-/** Quotes a word for a shell. */
 function headline({ name, facts }: Subject, { ranks, cluster, precision }: PlanFlags): string {
   const parameters = [
     ...facts.blocks.flatMap((block) => block.parameters),

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { readLaunch } from "../../actors/launch/index.ts";
 import { jobUrlOf, Runtime } from "../../actors/trainer/index.ts";
 import { commandSchema, optionsOf, readCommand } from "../../job/options/index.ts";
+import { isS3 } from "../../library/s3-client.ts";
 import { ModelServer } from "../service/index.ts";
 import { printAddress } from "./dashboard.ts";
 import { usage } from "./flags.ts";
@@ -59,7 +60,7 @@ async function serve(job: string, flags: ConfigFlags & PlaceFlags, command: Comm
 
 function tokenFileOf({ port, tokenFile }: PlaceFlags, dir: string | undefined): string | undefined {
   if (port === undefined || tokenFile !== undefined) return tokenFile;
-  if (dir === undefined || dir.startsWith("s3://"))
+  if (dir === undefined || isS3(dir))
     throw usage("--token-file with --port", "none, and no folder", "say where the token is kept");
   return join(dir, ".token");
 }

@@ -47,7 +47,7 @@ export interface BlockFile {
 }
 
 /** The most bad records of a file that are named. */
-const MOST_NAMED = 10;
+export const MOST_NAMED = 10;
 
 /** Cuts a file's records into blocks, while they are found. */
 export class BlockBuilder {

@@ -1,7 +1,7 @@
 import { scopeUnlessAsync } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import type { JsonRecord } from "../formats/index.ts";
-import type { Block, BlockFile, FileBlocks } from "./block.ts";
+import { type Block, type BlockFile, type FileBlocks, MOST_NAMED } from "./block.ts";
 import { keepBlocks, keptBlocks, keptPath } from "./file-blocks.ts";
 
 /** Options of {@link withoutRefused}. */
@@ -47,9 +47,6 @@ export async function withoutRefused(blockFile: BlockFile, options: MapOptions):
   await keepBlocks(kept, without);
   return { ...blockFile, found: without };
 }
-
-/** The most bad records of a file that are named. */
-const MOST_NAMED = 10;
 
 /** Records of a block that are mapped at once. */
 const AT_ONCE = 64;

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { consoleSink, jsonLinesSink } from "../../../job/events/index.ts";
+import { isS3 } from "../../../library/s3-client.ts";
 import { CheckpointServer, CheckpointService, type CheckpointServiceOptions } from "../../service/index.ts";
 import { usage } from "../flags.ts";
 import { nextSignal } from "../next-signal.ts";
@@ -21,7 +22,7 @@ const STANDARD_OUTPUT = 1;
 export async function serveCheckpoints(flags: ServeFlags): Promise<void> {
   checkPlace(flags);
   const { dir, socket, port, idle } = flags;
-  const isBucket = dir.startsWith("s3://");
+  const isBucket = isS3(dir);
   const tokenFile = flags.tokenFile ?? (isBucket ? undefined : join(dir, ".token"));
   if (port !== undefined && tokenFile === undefined)
     throw usage("--token-file with s3:// and --port", "none", "say where the token is kept");
