@@ -5,7 +5,7 @@ import { aptCommand } from "./apt.mjs";
 import { readBuildInfo } from "./build-info.mjs";
 import { ask } from "./child.mjs";
 import { glooHeadersFound, glooPackage } from "./gloo.mjs";
-import { isClone, layout, nodeFloor, root } from "./layout.mjs";
+import { hasPackages, isClone, layout, nodeFloor, root } from "./layout.mjs";
 import { lookForLibtorch, ownVariable } from "./libtorch-find.mjs";
 import { isCurrent } from "./native.mjs";
 import { chooseAddon } from "./prebuilt.mjs";
@@ -28,6 +28,7 @@ const buildCommand = isClone ? "npm run build:native" : `node "${join(root, "scr
  * @returns {Finding[]}
  */
 export function diagnose() {
+  if (!hasPackages()) return [packages()];
   const choice = chooseAddon();
   const isMade = isCurrent(layout.build);
   return [
@@ -44,6 +45,15 @@ export function diagnose() {
     ...network(),
     disk(),
   ];
+}
+
+/**
+ * Node 24 and all that the addon is built with come by them.
+ * @returns {Finding}
+ */
+function packages() {
+  const mend = isClone ? "npm ci, or npm start, which does all the set-up" : "npm install";
+  return { name: "npm packages", state: "lack", found: "none", mend };
 }
 
 /** @returns {Finding} */

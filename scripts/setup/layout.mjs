@@ -54,6 +54,15 @@ export function productNode() {
   );
 }
 
+/** Whether the npm packages are there that Troupe needs; not so in a clone until set-up or `npm ci` has run. */
+export function hasPackages() {
+  try {
+    return packageFolder("node-api-headers") !== "";
+  } catch {
+    return false;
+  }
+}
+
 /**
  * The folder of an npm package that the addon is built with, wherever npm has put it.
  * @param {string} name

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,4 +36,17 @@ it("says how to set the language where it is not UTF-8, and what NCCL needs with
   expect(withGpu("language")).toMatchObject({ state: "ok" });
   expect(withGpu("NCCL")).toMatchObject({ state: "advice", mend: "export NCCL_IB_DISABLE=1" });
   expect(examine({ NCCL_IB_DISABLE: "1" })("NCCL")).toMatchObject({ state: "ok" });
+});
+
+it("says that npm packages are to be installed in a clone that has none", () => {
+  const root = fileURLToPath(new URL("../..", import.meta.url));
+  const clone = join(folder, "clone");
+  for (const part of ["scripts", "package.json"])
+    cpSync(join(root, part), join(clone, part), { recursive: true });
+  const { stdout, stderr, status } = spawnSync(process.execPath, ["scripts/doctor.mjs"], {
+    encoding: "utf8",
+    cwd: clone,
+  });
+  expect({ stderr, status }).toEqual({ stderr: "", status: 1 });
+  expect(stdout).toMatch(/^lack {4}npm packages {2}none\n +mend it: npm /);
 });
