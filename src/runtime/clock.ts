@@ -13,6 +13,9 @@ export interface Clock {
   after(delayMs: number, run: () => void, options?: { readonly background?: boolean }): Timer;
 }
 
+/** Bound on how fast the clocks of two hosts drift apart; the least lag of what one sends the other grows at this rate. */
+export const mostDrift = 1e-3;
+
 /** The clock of the machine. */
 export const systemClock: Clock = {
   // Not performance.now(), which counts from its own thread's start.

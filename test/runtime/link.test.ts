@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Clock } from "../../src/runtime/clock.ts";
 import { CreditCounters, creditCountersBytes } from "../../src/runtime/mailbox/credit-counters.ts";
 import type { Credits } from "../../src/runtime/mailbox/credits.ts";
 import { blankRecord, RecordType } from "../../src/runtime/protocol/record.ts";
@@ -54,6 +55,7 @@ function packedLinks(
   way: "unix" | "tcp",
   plan: CreditsPlan,
   open: (credits: CreditsEnd, side: 0 | 1) => Credits,
+  clocks: readonly Pick<Clock, "now">[] = [],
 ): [Link, Link] {
   lastRoute += 1;
   const [left, right] = ([0, 1] as const).map((side) => {
@@ -61,7 +63,7 @@ function packedLinks(
     const end = { id: lastRoute, peer: 1 - side, peerAddress, side, credits: plan };
     const credits = creditsAt(end);
     const pipe = openPipe(hubs[way][side] as Hub, end, credits, new Signal());
-    return new PackedLink(open(credits, side), pipe, new IpcEncoding(undefined), 1 << 20);
+    return new PackedLink(open(credits, side), pipe, new IpcEncoding(undefined), 1 << 20, clocks[side]);
   });
   return [left as Link, right as Link];
 }
@@ -229,6 +231,44 @@ test.each([
   hub.close();
   expect(index).toBe(3);
   expect(error).toMatchObject({ code: "FRAME_INVALID", fields });
+});
+
+test("hosts whose clocks do not agree read a question's deadline and its time of sending on their own", async () => {
+  const nowMs = { east: 5, west: 5 + 1e9 };
+  const clocks = [{ now: () => nowMs.east }, { now: () => nowMs.west }];
+  const open = (credits: CreditsEnd) => opener.credits(credits, 0);
+  const ends = packedLinks("tcp", { reportEvery: 3 }, open, clocks);
+  onTestFinished(() => {
+    for (const end of ends) end.close();
+  });
+  const sent = [
+    { id: 1, deadlineMs: 1005, trace: ["trace", "span", 4] },
+    { id: 2, deadlineMs: 0, trace: undefined },
+  ] as const;
+  const times = ([left, right]: readonly Link[]): Promise<unknown[]> => {
+    const writer = new PacketWriter();
+    for (const each of sent) writer.append({ ...blankRecord, ...each, type: RecordType.ask });
+    left?.post(writer.take().packet, [], false);
+    return new Promise((resolve) => {
+      const read: unknown[] = [];
+      const receive = (received: Packet) => {
+        readPacket(received, ({ id, deadlineMs, trace }) => read.push({ id, deadlineMs, trace }));
+        resolve(read);
+      };
+      right?.listen(receive, () => {});
+    });
+  };
+  expect(await times(ends)).toEqual([
+    { id: 1, deadlineMs: 1e9 + 1005, trace: ["trace", "span", 1e9 + 4] },
+    { id: 2, deadlineMs: 0, trace: undefined },
+  ]);
+  expect(await times(ends.toReversed())).toEqual([
+    { id: 1, deadlineMs: -1e9 + 1005, trace: ["trace", "span", -1e9 + 4] },
+    { id: 2, deadlineMs: 0, trace: undefined },
+  ]);
+  // A packet that waits has no longer for that, but for what the clocks may have drifted apart.
+  nowMs.west += 400;
+  expect(await times(ends)).toMatchObject([{ deadlineMs: 1e9 + 1005 + 0.4 }, { deadlineMs: 0 }]);
 });
 
 test("between threads goes with each packet how far its sender is, and is heard before the packet is read", async () => {

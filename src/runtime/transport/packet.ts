@@ -97,6 +97,21 @@ function noPacket(expected: string, got: string): TroupeError {
   });
 }
 
+/** Brings the times in a packet, deadlines and times of sending, from a clock that is `laterMs` behind to this process's, in place. */
+export function shiftTimes(packet: Packet, laterMs: number): void {
+  for (let offset = 0; offset < packet.length; ) {
+    if (((packet[offset] as number) & runBit) !== 0) {
+      offset += runPrefix + (packet[offset + 2] as number);
+      continue;
+    }
+    const deadlineMs = packet[offset + 3] as number;
+    const trace = packet[offset + 4] as Trace | undefined;
+    if (deadlineMs !== 0) packet[offset + 3] = deadlineMs + laterMs;
+    if (trace !== undefined) packet[offset + 4] = [trace[0], trace[1], trace[2] + laterMs] satisfies Trace;
+    offset += recordWidth;
+  }
+}
+
 /** Calls `visit` with each record of a packet, in order. */
 export function readPacket(packet: Packet, visit: (record: ReceivedRecord) => void): void {
   for (let offset = 0; offset < packet.length; ) {

@@ -1,9 +1,8 @@
+import { mostDrift } from "../../clock.ts";
 import type { Heartbeat } from "./door.ts";
 
 /** Bytes between two heartbeats that show that a link works, however late a heartbeat behind them is. */
 const PLENTY_BYTES = 4_096;
-/** Bound on how fast the clocks of two hosts drift apart; the least lag grows at this rate. */
-const DRIFT = 1e-3;
 
 /** A clock that advances by at most one heartbeat while this process is halted. */
 export class OwnTime {
@@ -45,7 +44,7 @@ export class PeerLiveness {
   /** Counts the process as alive from now on. */
   constructor(time: OwnTime, { everyMs }: Heartbeat) {
     this.#time = time;
-    this.#driftMs = everyMs * DRIFT;
+    this.#driftMs = everyMs * mostDrift;
     this.#knownAtMs = time.nowMs;
   }
 
