@@ -99,6 +99,25 @@ test("DL-17 an answer that cannot be copied is reported to the asker", async () 
   await expect(echo.ask("unsendable", null, { deadlineMs })).rejects.toMatchObject({
     code: "MESSAGE_UNSENDABLE",
   });
+  await expect(echo.ask("unencodable", null, { deadlineMs })).rejects.toMatchObject({
+    code: "MESSAGE_UNSENDABLE",
+  });
+  expect(await echo.ask("echo", "still alive", { deadlineMs })).toBe("still alive");
+});
+
+test("DL-17 an answer that cannot be copied leaves its sender's own questions open", async () => {
+  const { system } = startSystem();
+  const module = actorModule("echo");
+  const asker = await system.spawn<EchoProtocol>({ name: "asker", module });
+  const answerer = await system.spawn<EchoProtocol>({ name: "answerer", module });
+  const silent = await system.spawn<EchoProtocol>({ name: "silent", module });
+  // Both actors count their questions: these two have the same id.
+  const open = answerer.ask("relayHold", { to: silent }, { deadlineMs }).catch((error: unknown) => error);
+  await expect(asker.ask("relayUnsendable", { to: answerer }, { deadlineMs })).rejects.toMatchObject({
+    code: "MESSAGE_UNSENDABLE",
+  });
+  silent.tell("fail", "out of luck");
+  expect(await open).toMatchObject({ code: "ACTOR_DOWN", cause: { message: "out of luck" } });
 });
 
 test("DL-17 an answer whose asker has ended becomes a dead letter, wherever the answer was", async () => {

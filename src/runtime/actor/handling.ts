@@ -169,10 +169,8 @@ export class Handling {
     if (concurrent) this.#numConcurrent += 1;
     else this.#current = this.#awaiting = delivery;
     result
-      .then(
-        (value) => this.#answer(delivery, value),
-        (error: unknown) => this.#failed(delivery, error),
-      )
+      .then((value) => this.#answer(delivery, value))
+      .catch((error: unknown) => this.#failed(delivery, error))
       .finally(() => {
         if (concurrent) this.#numConcurrent -= 1;
         else this.#current = this.#awaiting = undefined;

@@ -68,9 +68,9 @@ export class Undelivered implements LossListener {
   #unsendable(connection: Connection, message: Envelope, cause: unknown): void {
     const failure = toFailure(unsendable(message.kind, cause));
     const { asks, outbox } = this.#endpoint;
-    asks.settle(message.id)?.settle.reject(fromFailure(failure));
-    if (!isMessage(message.type))
-      outbox.reply(connection, RecordType.failure, message.id, message.kind, failure);
+    // The id of an answer is the asker's.
+    if (isMessage(message.type)) asks.settle(message.id)?.settle.reject(fromFailure(failure));
+    else outbox.reply(connection, RecordType.failure, message.id, message.kind, failure);
     this.#report("Undeserialisable", this.#endpoint.address, connection.peer, message);
   }
 

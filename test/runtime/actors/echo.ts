@@ -31,6 +31,9 @@ export type EchoProtocol = {
   eat: { in: null };
   /** Answers with what cannot be sent. */
   unsendable: { in: null; out: unknown };
+  relayUnsendable: { in: { to: ActorRef<EchoProtocol> }; out: unknown };
+  /** Answers later, with what no codec can encode. */
+  unencodable: { in: null; out: unknown };
   /** Never answers. */
   hold: { in: null; out: null };
   /** Answers once the gate is open, blocking its thread until then. */
@@ -40,7 +43,7 @@ export type EchoProtocol = {
 };
 
 export default defineActor<EchoProtocol>({
-  concurrent: ["hold"],
+  concurrent: ["hold", "unsendable"],
   start(context) {
     const notes: number[] = [];
     return {
@@ -88,6 +91,12 @@ export default defineActor<EchoProtocol>({
           for (;;) eaten.push(new Array(10_000).fill(eaten.length));
         },
         unsendable: () => () => {},
+        relayUnsendable: ({ to }) => to.ask("unsendable", null, { deadlineMs: 10_000 }),
+        async unencodable() {
+          const endless: unknown[] = [];
+          endless.push(endless);
+          return endless;
+        },
         hold: () => new Promise<null>(() => {}),
         answerAfter(gate) {
           waitAtGate(gate);
