@@ -79,6 +79,21 @@ test.skipIf(forkSupport() === undefined)(
   },
 );
 
+test.skipIf(forkSupport() === undefined)(
+  "a process that has ended may be killed before the server's word of its end is heard",
+  async () => {
+    const { system, log } = startSystem({ preload });
+    const { mortal, pid } = await startMortal(system);
+    process.kill(pid, "SIGKILL");
+    // Without a turn of the event loop, in which the word would come.
+    while (existsSync(`/proc/${pid}`));
+    expect(() => system.killProcessOf(mortal)).not.toThrow();
+    expect(await log.until((event) => event.kind === "actor.failed")).toMatchObject({
+      cause: { code: "SIGKILL" },
+    });
+  },
+);
+
 test.each(["library", "addon"])(
   "without the server's %s, processes are started by themselves",
   async (what) => {

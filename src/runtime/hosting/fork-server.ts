@@ -92,7 +92,7 @@ export class ForkServer {
         return lines.text;
       },
       kill: () => {
-        if (this.#running.has(pid)) process.kill(pid, "SIGKILL");
+        if (this.#running.has(pid)) kill(pid);
       },
     };
   }
@@ -132,9 +132,18 @@ export class ForkServer {
     this.#ready.resolve(false);
     for (const resolve of this.#requests.splice(0)) resolve(undefined);
     for (const pid of this.#running.keys()) {
-      process.kill(pid, "SIGKILL");
+      kill(pid);
       this.#end(pid, { exitCode: null, signalCode: "SIGKILL" });
     }
+  }
+}
+
+/** Ends a process, unless it has ended and only the news of that is still to come. */
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
 
