@@ -14,17 +14,37 @@ import {
   statisticsOf,
   type Tensor,
 } from "../../compute/tensor/index.ts";
+import { describeValue, TroupeError } from "../../errors/index.ts";
 import type { InspectedPart } from "../protocols/index.ts";
 import { type ParameterPaging, whilePinned } from "../state/paging/index.ts";
 
 /** @param pattern - with the wildcards of a shell: `*`, `?`, `[abc]`, `[!abc]` */
 export function matchesName(name: string, pattern: string): boolean {
+  return expressionOf(pattern).test(name);
+}
+
+/** Call it where a pattern comes in: elsewhere an error would end the run. @throws {TroupeError} `OPTION` */
+export function checkPattern(pattern: string): void {
+  try {
+    expressionOf(pattern);
+  } catch {
+    throw new TroupeError("OPTION", {
+      where: "inspect",
+      expected: "pattern to have the wildcards of a shell",
+      got: describeValue(pattern),
+      hint: "close its brackets, with ranges in order",
+      fields: { option: "pattern", got: pattern },
+    });
+  }
+}
+
+function expressionOf(pattern: string): RegExp {
   const source = pattern
     .replace(/[.+^${}()|\\]/g, "\\$&")
     .replace(/\*/g, ".*")
     .replace(/\?/g, ".")
     .replace(/\[!/g, "[^");
-  return new RegExp(`^${source}$`, "s").test(name);
+  return new RegExp(`^${source}$`, "s");
 }
 
 /** An inspection of values: a piece at a time, and the pieces of one parameter joined. */

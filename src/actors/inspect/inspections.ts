@@ -1,5 +1,6 @@
 import { TroupeError } from "../../errors/index.ts";
 import type { HeldMemory, InspectedUpdate } from "../protocols/index.ts";
+import { checkPattern } from "./inspected-part.ts";
 import type { RecordedSummary, TensorSummary } from "./tensor-summary.ts";
 
 /** The findings of an inspected step. */
@@ -30,10 +31,16 @@ export class Inspections {
   readonly #requests = new Set<InspectionRequest>();
   #isClosed = false;
 
-  /** @returns a step's findings; other kinds than `of` may be empty @throws {TroupeError} `INSPECTION_OVER` if none follows */
-  ask(of: keyof Findings, pattern: string, values = false): Promise<Findings> {
-    if (this.#isClosed) return Promise.reject(over());
-    return new Promise((resolve, reject) => this.#requests.add({ of, pattern, values, resolve, reject }));
+  /**
+   * @returns a step's findings; other kinds than `of` may be empty
+   * @throws {TroupeError} `OPTION` for a pattern that cannot be read; `INSPECTION_OVER` if no step follows
+   */
+  async ask(of: keyof Findings, pattern: string, values = false): Promise<Findings> {
+    if (this.#isClosed) throw over();
+    checkPattern(pattern);
+    return await new Promise((resolve, reject) =>
+      this.#requests.add({ of, pattern, values, resolve, reject }),
+    );
   }
 
   get open(): readonly InspectionRequest[] {

@@ -122,6 +122,20 @@ describe("inspectModel", () => {
     }
   });
 
+  it("refuses a pattern that cannot be read, and the run goes on", async () => {
+    const seen: string[] = [];
+    await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, steps: 1 });
+    let answer: Promise<unknown> = Promise.resolve();
+    runtime.events$.subscribe(({ kind }) => {
+      seen.push(kind);
+      if (kind === "run.started") answer = runtime.inspectModel("h.[0").catch((error: unknown) => error);
+    });
+    await runtime.run(job, { data: workspace.text, cache: workspace.path("cache") });
+    expect(await answer).toMatchObject({ code: "OPTION", fields: { option: "pattern" } });
+    expect(seen).toContain("step.finished");
+    expect(seen).not.toContain("run.restored");
+  });
+
   it("refuses when no run is under way, and when a run ends before it could answer", async () => {
     await using runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, steps: 0 });
     await expect(runtime.inspectModel()).rejects.toMatchObject({ code: "INSPECTION_OVER" });
