@@ -13,6 +13,7 @@ import {
   writersMark,
   writeShares,
 } from "./state/saving/index.ts";
+import { withParts } from "./with-parts.ts";
 
 export default defineActor<protocol.CheckpointerProtocol, protocol.CheckpointerInit>({
   lanes: { part: "control", progress: "control" },
@@ -69,10 +70,11 @@ class Checkpointer implements Disposable {
 
   async save(order: protocol.SaveOrder): Promise<protocol.Saved> {
     const begin = performance.now();
-    using collection = this.parts.of(order.generation, order.state.step);
-    const saved = await this.#inTurn(() => this.#perform(order, collection));
-    this.parts.close(collection);
-    return { blockedMs: collection.blockedMs, ...saved, durationMs: performance.now() - begin };
+    const { generation, numParts, state } = order;
+    return await withParts(this.parts, { generation, numParts, step: state.step }, async (collection) => {
+      const saved = await this.#inTurn(() => this.#perform(order, collection));
+      return { blockedMs: collection.blockedMs, ...saved, durationMs: performance.now() - begin };
+    });
   }
 
   async name(step: number, named: checkpoints.StateName): Promise<Record<string, never>> {

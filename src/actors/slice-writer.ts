@@ -2,6 +2,7 @@ import { openStorage, readForOthers } from "../library/checkpoint/index.ts";
 import { defineActor } from "../runtime/index.ts";
 import type { SliceWriterInit, SliceWriterProtocol } from "./protocols/index.ts";
 import { lowerPriority, PartCollector, tidyApart, writersMark, writeShare } from "./state/saving/index.ts";
+import { withParts } from "./with-parts.ts";
 
 export default defineActor<SliceWriterProtocol, SliceWriterInit>({
   lanes: { part: "control", progress: "control" },
@@ -16,12 +17,8 @@ export default defineActor<SliceWriterProtocol, SliceWriterInit>({
         async sees({ mark }) {
           return { sees: (await storage.readText(writersMark)) === mark };
         },
-        async write(order) {
-          using collection = parts.of(order.generation, order.step);
-          const written = await writeShare(storage, rank, order, collection);
-          parts.close(collection);
-          return written;
-        },
+        write: (order) =>
+          withParts(parts, order, (collection) => writeShare(storage, rank, order, collection)),
         part: (part) => parts.add(part),
         progress: (progress) => parts.setProgress(progress),
         tidy: (order) => tidyApart(storage, order),

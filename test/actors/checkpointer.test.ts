@@ -209,4 +209,23 @@ describe("the checkpointer", () => {
     const { state } = await saver.checkpointer.ask("kept", {}, { deadlineMs });
     expect(state?.step).toBe(4);
   });
+
+  it("saves a step that could not be written once its folder is back", async () => {
+    const directory = join(folder, "returns");
+    const saver = await Saver.start(directory);
+    using spread = new SpreadState(fewParameters, { tp: 1, dp: 2, zero: 3 }).number();
+    rmSync(directory, { recursive: true });
+    writeFileSync(directory, "in the way");
+    const failing = saver.save(spread, 4);
+    const [early, late] = spread.parts(0, 4) as [SavePart, SavePart];
+    saver.checkpointer.tell("part", early);
+    await expect(failing).rejects.toMatchObject({ code: "CHECKPOINT_SAVE_FAILED" });
+    saver.tell([late], 0, 4);
+    await saver.checkpointer.ask("kept", {}, { deadlineMs });
+    rmSync(directory);
+    mkdirSync(directory);
+    saver.tell(spread.parts(0, 4), 0, 4);
+    expect((await saver.save(spread, 4)).path).toBe(join(directory, "step-000004"));
+    expect(liveRefs()).toBe(0);
+  });
 });

@@ -32,6 +32,8 @@ class SlowDisk {
   /** Messages to the script that steers the run. */
   readonly heard: string[] = [];
   readonly orders: SaveOrder[] = [];
+  /** Names given to saved states. */
+  readonly names: unknown[] = [];
   /** The incarnation that a save was ordered at, of each. */
   readonly orderedAt: unknown[] = [];
   readonly saving: Saving;
@@ -42,13 +44,17 @@ class SlowDisk {
     const ask = (at: unknown, order: SaveOrder) => {
       orderedAt.push(at);
       this.orders.push(order);
-      const answer = Promise.withResolvers<unknown>();
-      this.#pending.push(answer);
-      return answer.promise;
+      return this.#pend();
     };
     this.saving = new Saving(models, {
       rules: { ...rules, ...changed },
-      checkpointer: { pinned: () => incarnation(ask) } as unknown as ActorRef<CheckpointerProtocol>,
+      checkpointer: {
+        pinned: () => incarnation(ask),
+        ask: (_kind: string, name: unknown) => {
+          this.names.push(name);
+          return this.#pend();
+        },
+      } as unknown as ActorRef<CheckpointerProtocol>,
       writers: [],
       generation: 0,
       deadlineMs: 1000,
@@ -61,6 +67,12 @@ class SlowDisk {
         saveFailed: (step) => this.heard.push(`failed ${step}`),
       },
     });
+  }
+
+  #pend(): Promise<unknown> {
+    const answer = Promise.withResolvers<unknown>();
+    this.#pending.push(answer);
+    return answer.promise;
   }
 
   /** The save under way succeeds. */
@@ -171,6 +183,37 @@ describe("saving", () => {
     await disk.end();
     expect(disk.saving.error).toBeUndefined();
     expect(disk.reported).toEqual(["started 2", "failed 2", "started 4", "saved 4"]);
+  });
+
+  it("a save that fails can be asked for again at its step", async () => {
+    const disk = new SlowDisk();
+    await disk.saving.begin(2);
+    await disk.fail("no room");
+    const again = await disk.saving.begin(2);
+    expect(again?.receivers).toHaveLength(2);
+    await disk.end();
+    expect(await again?.outcome).toMatchObject({ kind: "saved" });
+    expect(disk.reported).toEqual(["started 2", "failed 2", "started 2", "saved 2"]);
+  });
+
+  it("gives a state each name that it is asked for, and answers once it has it or cannot have it", async () => {
+    const made = Promise.withResolvers<void>();
+    const disk = new SlowDisk({}, () => made.promise);
+    const ask = async (as: string) => (await disk.saving.begin(2, { isAsked: true, named: { as } }))?.outcome;
+    const [first, second] = [ask("a"), ask("b")];
+    await new Promise(setImmediate);
+    made.resolve();
+    await new Promise(setImmediate);
+    expect(disk.orders).toMatchObject([{ named: { as: "a" } }]);
+    await disk.end();
+    expect(await first).toMatchObject({ kind: "saved" });
+    const third = ask("c");
+    await new Promise(setImmediate);
+    expect(disk.names).toMatchObject([{ step: 2, named: { as: "b" } }, { named: { as: "c" } }]);
+    await disk.end();
+    await disk.fail("no room");
+    expect(await second).toMatchObject({ kind: "saved" });
+    expect(await third).toMatchObject({ kind: "failed", error: { message: "no room" } });
   });
 
   it("keeps copies in memory between those that go to the disk", async () => {

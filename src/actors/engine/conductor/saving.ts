@@ -174,9 +174,7 @@ export class Saving {
     const aim = { write, named, isOrdered: false };
     const save = { step, receivers, aim, outcome: this.#save(step, aim, writer) };
     this.#track(save);
-    if (write) this.#written.set(step, save);
-    for (const oldest of this.#written.keys())
-      if (this.#written.size > KEPT_IN_MIND) this.#written.delete(oldest);
+    if (write) this.#remember(save);
     return save;
   }
 
@@ -190,14 +188,20 @@ export class Saving {
     await Promise.all([...this.#inFlight].map(({ outcome }) => outcome));
   }
 
-  /** Finds a save of that state to the disk, done or under way, and gives it the name. */
+  /** Finds a save of that state to the disk, done or under way, and gives it the name: one with its order, others after it. */
   #known(step: number, named: StateName | undefined): BegunSave | undefined {
-    const known = this.#written.get(step);
-    if (known === undefined) return undefined;
-    if (named !== undefined && known.aim.isOrdered)
-      this.#track({ ...known, outcome: this.#name(known, named) });
-    else known.aim.named = named ?? known.aim.named;
-    return { ...known, receivers: undefined };
+    const written = this.#written.get(step);
+    if (written === undefined) return undefined;
+    const known = { ...written, receivers: undefined };
+    const { aim } = known;
+    if (named === undefined) return known;
+    if (!aim.isOrdered && (aim.named === undefined || aim.named.as === named.as)) {
+      aim.named = named;
+      return known;
+    }
+    const renamed = { ...known, outcome: this.#name(known, named) };
+    this.#track(renamed);
+    return renamed;
   }
 
   /** Finds an unordered copy of that state for memory, and sends it to the disk too. */
@@ -207,8 +211,17 @@ export class Saving {
     copy.aim.write = true;
     copy.aim.named = named;
     this.#report(step, 0);
-    this.#written.set(step, copy);
+    this.#remember(copy);
     return { ...copy, receivers: undefined };
+  }
+
+  /** A save that fails is forgotten, so that the state may be saved again. */
+  #remember(save: SaveUnderWay): void {
+    const { step, outcome } = save;
+    this.#written.set(step, save);
+    void outcome.then(({ kind }) => kind !== "saved" && this.#written.delete(step));
+    for (const oldest of this.#written.keys())
+      if (this.#written.size > KEPT_IN_MIND) this.#written.delete(oldest);
   }
 
   #report(step: number, waitedMs: number): void {
