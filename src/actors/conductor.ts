@@ -172,6 +172,7 @@ export class Conductor {
   end(): void {
     const reason = new Error("the run has ended");
     this.#ended.reject(reason);
+    this.#pipeline.fail(reason);
     this.#reviewedSteps.abort(reason);
     this.#saving?.end();
   }

@@ -55,4 +55,22 @@ describe("a live model with a rank that dies", () => {
     expect(struck).toContainEqual(expect.objectContaining({ kind: "run.restored", from }));
     expect(liveRefs()).toBe(0);
   });
+
+  it("answers each call once, though the rank died while none was made", async () => {
+    const layout: RuntimeOptions = { ranks: 2, zero: 1, placement: "process" };
+    const events = await withModel(workspace, layout, {}, async (model, runtime) => {
+      void model.accumulate("loss", rangeAt(0));
+      await model.step();
+      const { promise: restored, resolve } = Promise.withResolvers<void>();
+      runtime.events$.subscribe(({ kind }) => kind === "run.restored" && resolve());
+      process.kill(runtime.inspect().find(({ actor }) => actor === "rank-1")?.pid as number, "SIGKILL");
+      await restored;
+      await expect(model.load(workspace.path("nothing"))).rejects.toMatchObject({
+        code: "CHECKPOINT_MISSING",
+      });
+      void model.accumulate("loss", rangeAt(1));
+      expect(await model.step()).toMatchObject({ step: 2 });
+    });
+    expect(events.filter(({ kind }) => kind === "run.restored")).toHaveLength(1);
+  });
 });
