@@ -69,16 +69,15 @@ export class LastGood {
   async #newest(latestStep: number): Promise<InitialState> {
     const { checkpointer, deadlineMs } = this.#options;
     this.#saved = this.#saved.filter(({ step }) => step <= latestStep);
-    const kept = await this.#kept();
+    const kept = await this.#kept(latestStep);
     const stored = await this.#stored();
-    if (checkpointer === undefined || kept === undefined) return stored;
-    if (kept.step > latestStep || kept.step < stored.step) return stored;
+    if (checkpointer === undefined || kept === undefined || kept.step < stored.step) return stored;
     const { step, progress } = kept;
     return this.#inUse({ kind: "memory", step, progress, checkpointer, deadlineMs });
   }
 
   /** Notes that a state could not be read: an older one is used from here on. @throws the read error if none is left */
-  async reject(initial: InitialState, error: TroupeError): Promise<void> {
+  async reject(initial: InitialState, error: unknown): Promise<void> {
     if (initial.kind === "memory") {
       const { holder } = this.#options;
       this.#memoryIsLost = holder === undefined;
@@ -97,7 +96,6 @@ export class LastGood {
       try {
         return this.#inUse((await startOfRun(path, this.#options.runId)).initial);
       } catch (error) {
-        if (!(error instanceof TroupeError)) throw error;
         this.#reject(path, error);
       }
     }
@@ -113,21 +111,21 @@ export class LastGood {
         await startOfRun(resumed.path, idOf(resumed));
         return initial;
       } catch (error) {
-        if (!(error instanceof TroupeError)) throw error;
         await this.reject(initial, error);
       }
     }
   }
 
-  async #kept(): Promise<KeptState | undefined> {
+  async #kept(latestStep: number): Promise<KeptState | undefined> {
     const { checkpointer, deadlineMs } = this.#options;
     if (this.#memoryIsLost || checkpointer === undefined) return undefined;
     // A checkpointer that has ended has lost its state in memory.
     const { state } = await checkpointer.ask("kept", {}, { deadlineMs }).catch(() => ({ state: undefined }));
-    return state;
+    if (state !== undefined && state.step > latestStep) this.#memoryIsLost = true;
+    return this.#memoryIsLost ? undefined : state;
   }
 
-  async #beginOlder(error: TroupeError): Promise<void> {
+  async #beginOlder(error: unknown): Promise<void> {
     const { resume } = this.#options;
     if (resume === undefined) throw error;
     try {
@@ -148,7 +146,9 @@ export class LastGood {
     return { ...initial, ...(base && { base: base.beginning }), ...(isFrozen && { isFrozen }) };
   }
 
-  #reject(path: string, error: TroupeError): void {
+  /** @throws `error` where it is not the checkpoint's: a store that cannot be reached may have it intact */
+  #reject(path: string, error: unknown): void {
+    if (!(error instanceof TroupeError) || error.code === "S3_FAILED") throw error;
     this.#rejected.push(path);
     this.#options.emit({ kind: "checkpoint.rejected", path, error: reportError(error) });
   }
