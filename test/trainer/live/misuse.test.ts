@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { liveRefs } from "../../../src/compute/tensor/index.ts";
+import { liveRefs, liveTensors } from "../../../src/compute/tensor/index.ts";
 import { Runtime, type RuntimeOptions, tensor, zeros } from "../../../src/entries/index.ts";
 import { lossesOf, Workspace } from "../../fixtures/run-tiny.ts";
 import { called, lossesIn, rangeAt, SEED, withModel } from "./script.ts";
@@ -18,7 +18,7 @@ describe("a call that cannot be made", () => {
       );
       // @ts-expect-error: no such program
       await expect(model.call("logProb", rangeAt(0))).rejects.toThrow(
-        "[call] expected a program of the job, such as loss, logProbs, policy, broken, brokenRows, got logProb (did you mean logProbs?)",
+        "[call] expected a program of the job, such as loss, logProbs, policy, broken, brokenRows, unevenRows, got logProb (did you mean logProbs?)",
       );
       // @ts-expect-error: it takes arguments
       const lacking = () => model.accumulate("policy", rangeAt(0));
@@ -28,13 +28,19 @@ describe("a call that cannot be made", () => {
       await expect(model.accumulate("policy", uneven, { factor: 1 })).rejects.toThrow(
         "[accumulate] expected a batch of tensors with its samples along dim 0, got 3 and 2 samples",
       );
-      await expect(model.accumulate("loss", { inputIds: tokens(6), targets: tokens(6) })).rejects.toThrow(
+      const six = { inputIds: tokens(6), targets: tokens(6) };
+      const numTensors = liveTensors();
+      await expect(model.accumulate("loss", six)).rejects.toThrow(
         "[accumulate] expected a multiple of 4 samples (2 replicas × 2 micro-batches), got 6",
       );
+      expect(liveTensors()).toBeLessThanOrEqual(numTensors);
       await model.accumulate("loss", rangeAt(0));
       await expect(model.step({ lr: -1 })).rejects.toThrow("[step] expected a rate of at least 0, got -1");
       await expect(model.generate([[]], { maxNewTokens: 2 })).rejects.toThrow(
         "[generate] expected prompts of at least one token, got none in prompt 0",
+      );
+      await expect(model.parameters("h.[0")).rejects.toThrow(
+        '[inspect] expected pattern to have the wildcards of a shell, got "h.[0" (close its brackets, with ranges in order)',
       );
       await expect(model.save()).rejects.toThrow("[save] expected a folder to save to, got none");
       await model.step();
@@ -75,6 +81,21 @@ describe("a program of the wrong kind", () => {
       await (model[kind] as (program: string, batch: unknown) => Promise<unknown>)(program, rangeAt(0));
     });
     await expect(wrong).rejects.toThrow(message);
+  });
+});
+
+describe("rows that not all samples have", () => {
+  it("are refused, and none of them is left with anyone", async () => {
+    await withModel(workspace, { ranks: 1 }, {}, async (model) => {
+      const numRefs: number[] = [];
+      for (let call = 0; call < 3; call++) {
+        await expect(model.call("unevenRows", rangeAt(0))).rejects.toThrow(
+          '[unevenRows] expected "mean" to have a row for each of 4 samples',
+        );
+        numRefs.push(liveRefs());
+      }
+      expect(new Set(numRefs).size).toBe(1);
+    });
   });
 });
 

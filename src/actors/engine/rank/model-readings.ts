@@ -116,8 +116,10 @@ export class ModelReadings {
   #sendRows(by: string, { split, position, numSamples }: BatchRequest, rows: Rows): void {
     const { context, feeder, plan, model } = this.#runner;
     if (rows instanceof Tensor) throw refuse(by, "rows by name, as in { logits }", "a Tensor");
-    const refs: [string, RowRefs[string]][] = Object.entries(rows).map(([name, tensor]) => {
-      checkRows(by, name, tensor, numSamples);
+    const named = Object.entries(rows);
+    // Before any is sent: the feeder would keep a part of them for ever.
+    for (const [name, tensor] of named) checkRows(by, name, tensor, numSamples);
+    const refs: [string, RowRefs[string]][] = named.map(([name, tensor]) => {
       // A row may be a part of the batch, or of a tensor that the model keeps.
       const copy = hold(() => tensor.detach().clone());
       return [name, moveRef(copy, sentTo(feeder))];

@@ -19,6 +19,7 @@ import type {
   SavedState,
   SteppedModel,
 } from "../../engine/conductor/index.ts";
+import { checkPattern } from "../../inspect/index.ts";
 import type { HeldWeights } from "../../protocols/index.ts";
 import type { RunData } from "../plan/run-data.ts";
 import { type CopyLayout, FrozenModel, type OwnModel, type PresentWeights } from "./frozen-model.ts";
@@ -144,21 +145,18 @@ export class LiveModel<J = Job> implements ReadModel<J> {
     batch: BatchOf<ProgramsOf<J>[N]>,
     ...[args]: ArgsOf<ProgramsOf<J>[N]>
   ): Promise<Accumulated> {
-    return this.#made(() => this.#accumulate(this.#programCall("accumulate", program, batch, args)));
+    return this.#made(() => {
+      const check = (numSamples: number) => this.#checkShares(numSamples);
+      return this.#run.calls.add("accumulate", this.#programCall("accumulate", program, batch, args, check));
+    });
   }
 
-  #accumulate(call: ProgramCall): Promise<Accumulated> {
+  #checkShares(numSamples: number): void {
     const { numReplicas, accumulation } = this.#run;
     const unit = numReplicas * accumulation;
-    if (call.numSamples % unit !== 0) {
-      const each = accumulation === 1 ? "" : ` × ${accumulation} micro-batches`;
-      throw refuse(
-        "accumulate",
-        `a multiple of ${unit} samples (${numReplicas} replicas${each})`,
-        call.numSamples,
-      );
-    }
-    return this.#run.calls.add("accumulate", call);
+    if (numSamples % unit === 0) return;
+    const each = accumulation === 1 ? "" : ` × ${accumulation} micro-batches`;
+    throw refuse("accumulate", `a multiple of ${unit} samples (${numReplicas} replicas${each})`, numSamples);
   }
 
   /**
@@ -245,10 +243,11 @@ export class LiveModel<J = Job> implements ReadModel<J> {
    * Reads the parameters whose names match, complete and in float32, after the steps called so far.
    * @param pattern - with shell wildcards, such as `*.c_attn.*`. Default: all that a checkpoint has
    * @returns by name, in the order of the model; the caller's
-   * @throws {TroupeError} `OPTION` where the runtime keeps no copies in memory, from which they are read
+   * @throws {TroupeError} `OPTION` for a pattern that cannot be read, and where the runtime keeps no copies in memory to read from
    */
   parameters(pattern = "*"): Promise<Readonly<Record<string, Tensor>>> {
     return this.#made(() => {
+      checkPattern(pattern);
       if (!this.#run.isCopied) throw notCopied("parameters");
       return this.#run.calls.add("parameters", { pattern });
     });
@@ -384,7 +383,14 @@ export class LiveModel<J = Job> implements ReadModel<J> {
     return result;
   }
 
-  #programCall(where: string, program: string, batch: Batch | SampleRange, args: unknown): ProgramCall {
+  /** @param check - throws for a number of samples that the call cannot have, before they are copied */
+  #programCall(
+    where: string,
+    program: string,
+    batch: Batch | SampleRange,
+    args: unknown,
+    check: (numSamples: number) => void = () => {},
+  ): ProgramCall {
     const { job, calls } = this.#run;
     if (calls.isClosed) throw calls.ended;
     const names = programNames(job);
@@ -397,15 +403,9 @@ export class LiveModel<J = Job> implements ReadModel<J> {
         nearest && `did you mean ${nearest}?`,
       );
     }
-    if (isRange(batch)) return { program, args, batch: { range: batch }, numSamples: batch.numSamples };
-    const sizes = new Set([...tensorsIn(batch)].map(({ shape }) => shape[0] ?? 0));
-    const [numSamples = 0] = sizes;
-    if (sizes.size !== 1 || numSamples === 0)
-      throw refuse(
-        where,
-        "a batch of tensors with its samples along dim 0",
-        sizes.size === 0 ? "none" : `${[...sizes].join(" and ")} samples`,
-      );
+    const numSamples = isRange(batch) ? batch.numSamples : numSamplesOf(where, batch);
+    check(numSamples);
+    if (isRange(batch)) return { program, args, batch: { range: batch }, numSamples };
     const samples = scope(() => mapBatch(batch, (tensor) => hold(() => tensor.detach().clone())));
     return { program, args, batch: { samples: samples as Batch }, numSamples };
   }
@@ -448,6 +448,17 @@ function notCopied(where: string): TroupeError {
     got: "none",
     hint: "inMemoryEverySteps, in the checkpoint of Runtime.spawn",
   });
+}
+
+function numSamplesOf(where: string, batch: Batch): number {
+  const sizes = new Set([...tensorsIn(batch)].map(({ shape }) => shape[0] ?? 0));
+  const [numSamples = 0] = sizes;
+  if (sizes.size === 1 && numSamples > 0) return numSamples;
+  throw refuse(
+    where,
+    "a batch of tensors with its samples along dim 0",
+    sizes.size === 0 ? "none" : `${[...sizes].join(" and ")} samples`,
+  );
 }
 
 function isRange(batch: Batch | SampleRange): batch is SampleRange {
