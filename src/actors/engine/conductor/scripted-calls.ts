@@ -11,7 +11,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import { LOSS } from "../../../job/index.ts";
 import { attachBatch, disposeBatch, mapBatch, type Rows } from "../../../library/data/index.ts";
 import type { GeneratedText } from "../../../library/models/index.ts";
-import { type ActorRef, fromFailure } from "../../../runtime/index.ts";
+import { ActorDown, type ActorRef, fromFailure } from "../../../runtime/index.ts";
 import { type InspectionRequest, matchesName } from "../../inspect/index.ts";
 import {
   type CheckpointerProtocol,
@@ -189,9 +189,9 @@ export class ScriptedCalls {
       case "evaluate":
         return this.#evaluate(call);
       case "parameters":
-        return call.answer(await this.#parameters(call.in.pattern));
+        return this.#parameters(call.in.pattern).then(call.answer, this.#refuser(call));
       case "weights":
-        return call.answer(await this.#weights());
+        return this.#weights().then(call.answer, this.#refuser(call));
       case "load":
         return this.#load(call);
       case "take":
@@ -384,6 +384,16 @@ export class ScriptedCalls {
       return [name, value] as const;
     });
     return Object.fromEntries(read);
+  }
+
+  /** Refuses a call that reads where the copy is lost alone: its checkpointer starts again, and the ranks live on. */
+  #refuser({ refuse }: LiveCall): (error: unknown) => void {
+    return (error) => {
+      const isDown = error instanceof ActorDown && error.down.actor === this.#orders.checkpointer?.name;
+      const isLost = error instanceof TroupeError && error.code === "MEMORY_COPY_LOST";
+      if (!isDown && !isLost) throw error;
+      refuse(error);
+    };
   }
 
   #weights(): Promise<HeldWeights<Tensor>> {
