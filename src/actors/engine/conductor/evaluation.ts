@@ -69,4 +69,5 @@ export function sumOfCounted(counts: readonly (number | undefined)[]): number | 
   return counted.length === 0 ? undefined : sum(counted);
 }
 
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+/** Returns the sum of numbers; 0 without any. */
+export const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);

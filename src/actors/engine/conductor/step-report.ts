@@ -8,7 +8,7 @@ import {
   summarizeTensors,
 } from "../../inspect/index.ts";
 import type { DeclaredModel, MetricSum, RankStepped, StepUpdated } from "../../protocols/index.ts";
-import { sumOfCounted } from "./evaluation.ts";
+import { sum, sumOfCounted } from "./evaluation.ts";
 import type { RunListener } from "./run-listener.ts";
 
 /** The results of a step, and the requests that it was inspected for. */
@@ -119,7 +119,6 @@ function measureStep(ranks: readonly RankStepped[], shards: readonly StepUpdated
   };
 }
 
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 const mean = (values: readonly number[]) => sum(values) / values.length;
 
 /** The ranks' calls of blocks as programs, if there are any. */

@@ -48,7 +48,7 @@ export class ReachedActors {
 }
 
 /** Codes by which a run knows that one of its own actors has ended. */
-const ENDS: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
+export const ENDS: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
 /** Renames the end of a user's actor: the run would wait for its own ranks to start again. */
 function ofUser(error: unknown, name: string, kind: string): unknown {

@@ -3,6 +3,7 @@ import { RewindRequest } from "../../../job/anomalies/index.ts";
 import { type SamplerState, skipSamples } from "../../../library/data/index.ts";
 import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
 import type { CallLog, FailedCall, LoadedState } from "../../engine/conductor/index.ts";
+import { ENDS } from "../../engine/rank/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
 import { samplerStateOf } from "../plan/plan-run.ts";
 import type { LastGood } from "./last-good.ts";
@@ -37,14 +38,14 @@ export class Recovery {
     // The first generation had room: it may become free.
     if (generation > 0 && hasCode(error, [OUT_OF_ROOM])) await this.#ranks.endFirst(error).catch(() => {});
     // An actor was lost, or work was aborted because one was.
-    else if (!hasCode(error, LOSSES)) throw error;
+    else if (!hasCode(error, ENDS)) throw error;
     refuseDeliberate(await this.#ranks.generationAfter(generation), generation);
     return { ...at, initial: await this.#lastGood.newest() };
   }
 
   /** Goes back to the last kept state, without the failed call. @throws the error if no call is to blame; as {@link after} */
   async without({ call, cause }: FailedCall, calls: CallLog, generation: number, at: RestartPoint) {
-    const isToBlame = call.kind === "load" ? !hasCode(cause, LOSSES) : isOfCode(cause);
+    const isToBlame = call.kind === "load" ? !hasCode(cause, ENDS) : isOfCode(cause);
     if (!isToBlame) return await this.after(cause, generation, at);
     if (call.kind === "load" && !calls.isOpen(call)) throw cause;
     calls.refuse(call, cause);
@@ -88,10 +89,8 @@ const UNREADABLE: readonly string[] = ["CHECKPOINT_DAMAGED", "CHECKPOINT_ELSEWHE
 
 /** Whether a program, the data or an option of a call has thrown the error: not a lost, slow or stuck actor. */
 export function isOfCode(error: unknown): boolean {
-  return !hasCode(error, [...LOSSES, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"]);
+  return !hasCode(error, [...ENDS, ...UNREADABLE, ...ACCIDENTS, OUT_OF_ROOM, "ASK_TIMEOUT"]);
 }
-
-const LOSSES: readonly string[] = ["ACTOR_DOWN", "COLLECTIVE_ABORTED", "STOP_REQUESTED"];
 
 const OUT_OF_ROOM = "SHARED_MEMORY_FULL";
 
