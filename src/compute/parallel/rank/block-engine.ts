@@ -168,7 +168,9 @@ export class BlockEngine<Ticket> {
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
     try {
       using _backward = refuseBackward();
-      const forwarded = this.#writes.during(() => this.#blocks.run(key.chunk, body, received, tape));
+      using _writes = this.#writes.collect();
+      const forwarded = this.#blocks.run(key.chunk, body, received, tape);
+      this.#writes.keep();
       const { result: loss, sent } = forwarded;
       const roots = loss === undefined ? sent : [hold(loss.alias())];
       this.#open.set(nameOf(key), { tape, roots, received });

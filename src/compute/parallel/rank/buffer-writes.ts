@@ -49,18 +49,21 @@ export class BufferWrites {
     for (const parameter of absent) if (parameter instanceof ModuleBuffer) parameter.writeThrough(() => {});
   }
 
-  /** Runs a forward of a step, and counts its writes. One that throws has written nothing. */
-  during<R>(forward: () => R): R {
+  /** Collects the writes of the forward that runs until the result is disposed. They count once it has ended: see {@link keep}. */
+  collect(): Disposable {
     const pending: Write[] = [];
     this.#pending = pending;
-    try {
-      const result = forward();
-      for (const write of pending) this.#add(write);
-      return result;
-    } finally {
-      this.#pending = undefined;
-      for (const { value } of pending) value.dispose();
-    }
+    return {
+      [Symbol.dispose]: () => {
+        this.#pending = undefined;
+        for (const { value } of pending) value.dispose();
+      },
+    };
+  }
+
+  /** Adds the collected writes to the step's: the forward has not thrown. */
+  keep(): void {
+    for (const write of this.#pending ?? []) this.#add(write);
   }
 
   /** Hands on all writes: no further forward of the step follows. */
