@@ -128,8 +128,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a replay's views look at a gradient that lies otherwise",
     file: "native/core/programs/program.cc",
-    from: "  if (same) return tensor;\n",
-    to: "  if (same || !same) return tensor;\n",
+    from: "  if (lies_as(geometry, tensor)) return tensor;\n",
+    to: "  if (lies_as(geometry, tensor) || geometry.offset >= 0) return tensor;\n",
     caughtBy: [
       by(
         simGraphs,
@@ -547,8 +547,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "tensors in class instances are overlooked",
     file: "src/compute/parallel/tape/map-tensors.ts",
-    from: "  refuseTensors(value);\n",
-    to: "",
+    from: "refuseTensors(leaf);",
+    to: "return leaf;",
     caughtBy: [by(blockRefusals, "refuses tensors in class instances, which it would overlook")],
   },
   {
@@ -579,8 +579,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a list of one becomes what is in it",
     file: "src/compute/parallel/tape/map-tensors.ts",
-    from: "return value.map((item) => mapTensors(item, change));",
-    to: "return value.length === 1 ? mapTensors(value[0], change) : value.map((item) => mapTensors(item, change));",
+    from: "return value.map((item) => mapLeaves(item, change));",
+    to: "return value.length === 1 ? mapLeaves(value[0], change) : value.map((item) => mapLeaves(item, change));",
     caughtBy: [
       by(blocks, "return a tensor, lists of one, two and ten, and nested objects as their modules made them"),
     ],
@@ -857,7 +857,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "tensors in option objects are taken for constants",
     file: "src/compute/parallel/tape/map-tensors.ts",
-    from: "[key, mapTensors(item, change)]",
+    from: "[key, mapLeaves(item, change)]",
     to: "[key, mapTensors(item, (tensor) => tensor.detach())]",
     caughtBy: [
       by(blocks, "receive complete option objects, with tensors in them and after omitted arguments"),
@@ -917,8 +917,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "frozen blocks are computed again for nothing",
     file: "src/compute/parallel/tape/block-tape.ts",
-    from: "const again = recompute && (inputs.length > 0 || ofBlock.length > 0);",
-    to: "const again = recompute;\n    if (recompute) forward(...cutArgs);",
+    from: "const recomputes = recompute && (inputs.length > 0 || own.length > 0);",
+    to: "const recomputes = recompute;\n    if (recompute) forward(...cutArgs);",
     caughtBy: [
       by(
         blocks,
@@ -1181,8 +1181,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a delta's base keeps masters",
     file: "src/compute/parallel/owned/block-state.ts",
-    from: "this.#keepsMaster = this.#isLowPrecision && !layout.base;",
-    to: "this.#keepsMaster = this.#isLowPrecision;",
+    from: "this.keepsMaster = this.#isLowPrecision && !layout.base;",
+    to: "this.keepsMaster = this.#isLowPrecision;",
     caughtBy: [by(deltas, "keeps no master and no optimizer state of its base in bfloat16, to the byte")],
   },
   {
@@ -1446,8 +1446,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "the weaker of two sources says what an option is",
     file: "src/job/options/layers.ts",
-    from: "at[last] = isRecord(value) ? structuredClone(value) : value;",
-    to: "at[last] ??= isRecord(value) ? structuredClone(value) : value;",
+    from: "at[last] = isPlain(value) ? structuredClone(value) : value;",
+    to: "at[last] ??= isPlain(value) ? structuredClone(value) : value;",
     caughtBy: [
       by(
         "test/options/sources.test.ts",
