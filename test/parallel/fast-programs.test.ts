@@ -1,6 +1,6 @@
 // Blocks as fast programs: calls that a model's own blocks seldom make.
 import { describe, expect, it } from "vitest";
-import { LayerNorm, Linear, Module } from "../../src/compute/nn/index.ts";
+import { Dropout, LayerNorm, Linear, Module } from "../../src/compute/nn/index.ts";
 import { hasTileProducts, ops, type Tensor } from "../../src/compute/tensor/index.ts";
 import { type Choices, type Layer, trainStack } from "./train-stack.ts";
 
@@ -58,6 +58,20 @@ describe("fast programs of blocks", () => {
   it("fuse what backward computes again of a part", () => {
     const lines = expectAsSingly(() => [new Block(), new Block()], { recompute: ["mlp"] });
     if (hasTileProducts()) expect(lines).toContain("gradient of bias and GELU");
+  });
+
+  it("leave the backward of a recomputed part's last dropout", () => {
+    class Dropping extends FeedForward {
+      readonly dropout = new Dropout(0.25);
+      override forward(x: Tensor): Tensor {
+        return this.dropout.forward(super.forward(x));
+      }
+    }
+    class Drops extends Block {
+      override readonly mlp = new Dropping();
+    }
+    for (const recompute of [["mlp"], true])
+      expectAsSingly(() => [new Drops(), new Drops()], { recompute, microBatches: 2 });
   });
 
   it("walk a gradient twice that two arguments of a recomputed part lead to", () => {

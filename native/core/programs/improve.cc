@@ -15,8 +15,13 @@ namespace {
 bool has_effects(const Instruction& instruction) {
   using Kind = Instruction::Kind;
   if (instruction.kind == Kind::own || instruction.kind == Kind::gradient) return true;
-  if (instruction.kind == Kind::product && instruction.product->gelu) return true;
+  if (instruction.kind == Kind::product && instruction.num_backwards > 0) return true;
   return std::find(instruction.results.begin(), instruction.results.end(), kNoSlot) != instruction.results.end();
+}
+
+// The backward of a product's dropout can be left without the product.
+bool leaves_dropout_alone(const Instruction& instruction) {
+  return instruction.kind == Instruction::Kind::product && instruction.product->has_dropout && !instruction.product->gelu;
 }
 
 }  // namespace
@@ -126,7 +131,7 @@ void Program::plan_memory() {
   for (auto instruction = forwards.rbegin(); instruction != forwards.rend(); ++instruction) {
     const auto is_needed = [&](Slot slot) { return needed[slot]; };
     instruction->for_results =
-        !has_effects(*instruction) && std::none_of(instruction->results.begin(), instruction->results.end(), is_needed);
+        (!has_effects(*instruction) || leaves_dropout_alone(*instruction)) && std::none_of(instruction->results.begin(), instruction->results.end(), is_needed);
     if (!instruction->for_results) each_read(*instruction, [&](Slot slot) { needed[slot] = true; });
   }
   seen = lasts;
