@@ -30,6 +30,7 @@ export {
 } from "./hugging-face.ts";
 export { openStorage } from "./open-storage.ts";
 export { Checkpoint } from "./reading/checkpoint.ts";
+export { isOfCheckpoint } from "./reading/folder-contents.ts";
 export { type CheckpointFacts, listCheckpoints } from "./reading/inventory.ts";
 export { checkStateName, nameState, type StateName } from "./reading/named-states.ts";
 export { noCheckpoint } from "./reading/no-checkpoint.ts";

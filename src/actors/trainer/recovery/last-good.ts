@@ -1,6 +1,6 @@
 import { TroupeError } from "../../../errors/index.ts";
 import { reportError, type TroupeEventBody } from "../../../job/events/index.ts";
-import { runOf } from "../../../library/checkpoint/index.ts";
+import { isOfCheckpoint, runOf } from "../../../library/checkpoint/index.ts";
 import { changedFiles, dataChanged, type FileMarks, markFolders } from "../../../library/data/index.ts";
 import type { ActorRef } from "../../../runtime/index.ts";
 import type { CheckpointerProtocol, InitialState, KeptState } from "../../protocols/index.ts";
@@ -148,7 +148,7 @@ export class LastGood {
 
   /** @throws `error` where it is not the checkpoint's: a store that cannot be reached may have it intact */
   #reject(path: string, error: unknown): void {
-    if (!(error instanceof TroupeError) || error.code === "S3_FAILED") throw error;
+    if (!isOfCheckpoint(error)) throw error;
     this.#rejected.push(path);
     this.#options.emit({ kind: "checkpoint.rejected", path, error: reportError(error) });
   }
