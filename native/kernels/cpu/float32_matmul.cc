@@ -11,6 +11,8 @@
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 
+#include <limits>
+
 #include "kernels/cpu/onednn_matmul.h"
 
 namespace troupe {
@@ -26,11 +28,12 @@ bool is_wide() {
          __builtin_cpu_supports("avx512vl");
 }
 
-bool is_wide_amd() { return is_wide() && __builtin_cpu_is("amd"); }
-bool is_wide_intel() { return is_wide() && __builtin_cpu_is("intel"); }
+bool is_amd() { return __builtin_cpu_is("amd"); }
+bool is_intel() { return __builtin_cpu_is("intel"); }
 #else
-bool is_wide_amd() { return false; }
-bool is_wide_intel() { return false; }
+bool is_wide() { return false; }
+bool is_amd() { return false; }
+bool is_intel() { return false; }
 #endif
 
 // Older versions refuse float32, or were built without oneDNN: only a try tells.
@@ -49,17 +52,24 @@ bool onednn_multiplies_floats() {
 }  // namespace
 
 bool chooses_float32_library() {
-  static const bool chooses = is_wide_amd() && onednn_multiplies_floats();
+  static const bool chooses = is_wide() && is_amd() && onednn_multiplies_floats();
   return chooses;
 }
 
-bool mkl_may_use_avx512() { return is_wide_intel() && at::hasMKL(); }
-
-bool onednn_is_quicker(const at::Tensor& a, const at::Tensor& b) {
-  return chooses_float32_library() && a.numel() * b.size(-1) >= kMinMultiplications;
+bool mkl_keeps_to_avx2() {
+  static const bool keeps = is_amd() && at::hasMKL();
+  return keeps;
 }
 
-int64_t least_for_onednn() { return kMinMultiplications; }
+bool mkl_may_use_avx512() { return is_wide() && is_intel() && at::hasMKL(); }
+
+bool onednn_is_quicker(const at::Tensor& a, const at::Tensor& b) {
+  return a.numel() * b.size(-1) >= least_for_onednn();
+}
+
+int64_t least_for_onednn() {
+  return chooses_float32_library() ? kMinMultiplications : std::numeric_limits<int64_t>::max();
+}
 
 void multiply_float32(const at::Tensor& a, const at::Tensor& b, const at::Tensor& sum, bool add) {
   if (onednn_is_quicker(a, b)) {

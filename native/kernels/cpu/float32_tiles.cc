@@ -1,7 +1,8 @@
 // Where libtorch's libraries have a fixed cost, or half of the registers: oneDNN asks 2.5 to 15 us a product, MKL keeps to AVX2 on AMD. A
 // Zen 5 core multiplies a layer of 64 or 128 features at 220 to 250 GFLOP/s here, at 100 to 190 there. Both libraries sum each element of
 // such a product in the order of k, fused, so that these tiles have their bits (test/kernels/instruction-sets.test.ts); a product that
-// they sum otherwise is theirs. On Intel only heads are multiplied here, to spare their copies: MKL is quicker with all else.
+// they sum otherwise is theirs. With AVX2 alone tiles are as quick as MKL, but copy one factor less, and know the bits of any number of
+// threads. On Intel only heads are multiplied here, to spare their copies: MKL is quicker with all else.
 
 #include "kernels/cpu/float32_tiles.h"
 
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/programs/float32_products.h"
@@ -28,9 +30,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kFullRows = 12;
 constexpr int64_t kRestRows = 4;
-constexpr int64_t kPanelColumns = 2 * kTileLanes;
 
 constexpr int64_t kMinSize = 16;                        // of rows and columns, or MKL sums in other orders
 constexpr int64_t kMinInner = 4;
@@ -49,20 +49,20 @@ struct TileSums {
   int64_t bias_stride;
 };
 
-// sums [kRows, columns] = bias + a b. Rows of `a` lie side by side if `kAcross`, or else `stride` apart; b [inner, kVectors * kTileLanes].
-template <int kRows, int kVectors, bool kAcross>
+// sums [kRows, columns] = bias + a b. Rows of `a` lie side by side if `kAcross`, or else `stride` apart; b [inner, kVectors * kLanes].
+template <int kLanes, int kRows, int kVectors, bool kAcross>
 struct Float32Tile {
-  static TROUPE_INLINE void run(const float* __restrict a, int64_t stride, const float* __restrict b, int64_t inner, int64_t terms, TileSums sums) {
-    constexpr int kWidth = kVectors * kTileLanes;
+  static TROUPE_INLINE void run(const float* __restrict a, int64_t stride, const float* __restrict b, int64_t inner, int64_t terms, const TileSums* sums) {
+    constexpr int kWidth = kVectors * kLanes;
     const float* a_0 = a;
     const float* a_4 = a + 4 * stride;
     const float* a_8 = a + 8 * stride;
     for (int64_t first = 0; first < inner; first += terms) {
       const int64_t count = std::min(terms, inner - first);
-      TileLanes tile[kRows][kVectors] = {};
+      TileLanes<kLanes> tile[kRows][kVectors] = {};
       for (int64_t k = 0; k < count; k++, b += kWidth) {
-        TileLanes row[kVectors];
-        for (int n = 0; n < kVectors; n++) load_lanes(row[n], b + n * kTileLanes);
+        TileLanes<kLanes> row[kVectors];
+        for (int n = 0; n < kVectors; n++) load_lanes(row[n], b + n * kLanes);
 #pragma GCC unroll 16
         for (int m = 0; m < kRows; m++) {
           const float* const rows = m < 4 ? a_0 : m < 8 ? a_4 : a_8;
@@ -75,21 +75,21 @@ struct Float32Tile {
         a_8++;
       }
       // Sums of earlier terms are where they end; those of a row that two tiles have are written twice.
-      const float* const before = first > 0 ? sums.to : sums.bias;
-      const int64_t before_stride = first > 0 ? sums.stride : sums.bias_stride;
+      const float* const before = first > 0 ? sums->to : sums->bias;
+      const int64_t before_stride = first > 0 ? sums->stride : sums->bias_stride;
       for (int m = 0; m < kRows; m++) {
-        float* const to = sums.to + m * sums.stride;
+        float* const to = sums->to + m * sums->stride;
         const float* const from = before + m * before_stride;
-        if (sums.columns == kWidth) {
+        if (sums->columns == kWidth) {
           for (int n = 0; n < kVectors; n++) {
-            TileLanes added = {};
-            if (before) load_lanes(added, from + n * kTileLanes);
-            store_lanes(to + n * kTileLanes, before ? tile[m][n] + added : tile[m][n]);
+            TileLanes<kLanes> added = {};
+            if (before) load_lanes(added, from + n * kLanes);
+            store_lanes(to + n * kLanes, before ? tile[m][n] + added : tile[m][n]);
           }
         } else {
           float all[kWidth];
-          for (int n = 0; n < kVectors; n++) store_lanes(all + n * kTileLanes, tile[m][n]);
-          for (int64_t i = 0; i < sums.columns; i++) to[i] = before ? all[i] + from[i] : all[i];
+          for (int n = 0; n < kVectors; n++) store_lanes(all + n * kLanes, tile[m][n]);
+          for (int64_t i = 0; i < sums->columns; i++) to[i] = before ? all[i] + from[i] : all[i];
         }
       }
     }
@@ -97,7 +97,7 @@ struct Float32Tile {
 };
 
 // Some columns of b as the tiles read them, [inner, kWidth], zeros behind the last.
-template <int kWidth>
+template <int kLanes, int kWidth>
 struct PackColumns {
   static TROUPE_INLINE void run(const float* b, int64_t inner_stride, int64_t column_stride, int64_t inner, int64_t columns, float* __restrict to) {
     if (columns < kWidth) {
@@ -112,8 +112,8 @@ struct PackColumns {
     } else {
       int64_t k = 0;
 #ifdef TROUPE_SHUFFLES
-      for (; inner_stride == 1 && k + kTileLanes <= inner; k += kTileLanes) {
-        for (int i = 0; i < kWidth; i += kTileLanes) transpose(b + i * column_stride + k, column_stride, to + k * kWidth + i);
+      for (; inner_stride == 1 && k + kLanes <= inner; k += kLanes) {
+        for (int i = 0; i < kWidth; i += kLanes) transpose(b + i * column_stride + k, column_stride, to + k * kWidth + i);
       }
 #endif
       for (; k < inner; k++) {
@@ -124,31 +124,32 @@ struct PackColumns {
 
  private:
 #ifdef TROUPE_SHUFFLES
-  // A square of kTileLanes rows, by halves of growing size.
+  using Lanes = TileLanes<kLanes>;
+
+  // A square of kLanes rows, by halves of growing size.
   static TROUPE_INLINE void transpose(const float* from, int64_t stride, float* __restrict to) {
-    TileLanes x[kTileLanes], y[kTileLanes];
-    for (int i = 0; i < kTileLanes; i++) load_lanes(x[i], from + i * stride);
-    for (int i = 0; i < kTileLanes; i += 2) {
-      y[i] = __builtin_shufflevector(x[i], x[i + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
-      y[i + 1] = __builtin_shufflevector(x[i], x[i + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+    Lanes rows[kLanes];
+    for (int i = 0; i < kLanes; i++) load_lanes(rows[i], from + i * stride);
+    exchange<1>(rows);
+    exchange<2>(rows);
+    exchange<4>(rows);
+    if constexpr (kLanes > 8) exchange<8>(rows);
+    for (int i = 0; i < kLanes; i++) store_lanes(to + i * kWidth, rows[i]);
+  }
+
+  // Of each two rows that lie `kSize` apart: the later half of each 2 * kSize numbers of the first, for the earlier half of the second.
+  template <int kSize>
+  static TROUPE_INLINE void exchange(Lanes (&rows)[kLanes]) {
+    for (int i = 0; i < kLanes; i++) {
+      if ((i & kSize) == 0) exchange<kSize>(rows[i], rows[i + kSize], std::make_integer_sequence<int, kLanes>());
     }
-    for (int i = 0; i < kTileLanes; i += 4) {
-      for (int j = i; j < i + 2; j++) {
-        x[j] = __builtin_shufflevector(y[j], y[j + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
-        x[j + 2] = __builtin_shufflevector(y[j], y[j + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-      }
-    }
-    for (int i = 0; i < kTileLanes; i += 8) {
-      for (int j = i; j < i + 4; j++) {
-        y[j] = __builtin_shufflevector(x[j], x[j + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
-        y[j + 4] = __builtin_shufflevector(x[j], x[j + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
-      }
-    }
-    for (int j = 0; j < 8; j++) {
-      store_lanes(to + j * kWidth, __builtin_shufflevector(y[j], y[j + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23));
-      store_lanes(to + (j + 8) * kWidth,
-                  __builtin_shufflevector(y[j], y[j + 8], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31));
-    }
+  }
+
+  template <int kSize, int... kLane>
+  static TROUPE_INLINE void exchange(Lanes& first, Lanes& second, std::integer_sequence<int, kLane...>) {
+    const Lanes before = first;
+    first = __builtin_shufflevector(before, second, (kLane & kSize ? kLanes + kLane - kSize : kLane)...);
+    second = __builtin_shufflevector(before, second, (kLane & kSize ? kLanes + kLane : kLane + kSize)...);
   }
 #endif
 };
@@ -163,20 +164,20 @@ struct TiledProduct {
   int64_t to_row;
 };
 
-template <int kVectors>
-void compute_panel(const TiledProduct& of, int64_t first, int64_t columns) {
-  constexpr int kWidth = kVectors * kTileLanes;
+template <int kLanes, int kFullRows, int kVectors>
+void compute_panel(const TiledProduct& of, int64_t column, int64_t columns) {
+  constexpr int kWidth = kVectors * kLanes;
   static thread_local std::vector<float> packed;
   packed.resize(std::max(packed.size(), static_cast<size_t>(of.inner * kWidth)));
-  run_best<PackColumns<kWidth>>(of.b + first * of.b_column, of.b_inner, of.b_column, of.inner, columns, packed.data());
+  run_best<PackColumns<kLanes, kWidth>>(of.b + column * of.b_column, of.b_inner, of.b_column, of.inner, columns, packed.data());
   const bool across = of.a_inner != 1;
   const auto compute = [&](int64_t row, auto rows) {
     constexpr int kRows = decltype(rows)::value;
-    const TileSums sums{of.to + row * of.to_row + first, of.to_row, columns,
-                        of.bias == nullptr ? nullptr : of.bias + row * of.bias_row + first, of.bias_row};
+    const TileSums sums{of.to + row * of.to_row + column, of.to_row, columns,
+                        of.bias == nullptr ? nullptr : of.bias + row * of.bias_row + column, of.bias_row};
     const float* const a = of.a + row * of.a_row;
-    if (across) run_best<Float32Tile<kRows, kVectors, true>>(a, of.a_inner, packed.data(), of.inner, of.terms, sums);
-    else run_best<Float32Tile<kRows, kVectors, false>>(a, of.a_row, packed.data(), of.inner, of.terms, sums);
+    if (across) run_best<Float32Tile<kLanes, kRows, kVectors, true>>(a, of.a_inner, packed.data(), of.inner, of.terms, &sums);
+    else run_best<Float32Tile<kLanes, kRows, kVectors, false>>(a, of.a_row, packed.data(), of.inner, of.terms, &sums);
   };
   int64_t row = 0;
   for (; row + kFullRows <= of.rows; row += kFullRows) compute(row, std::integral_constant<int, kFullRows>());
@@ -184,18 +185,32 @@ void compute_panel(const TiledProduct& of, int64_t first, int64_t columns) {
   for (; row < of.rows; row += kRestRows) compute(std::min(row, of.rows - kRestRows), std::integral_constant<int, kRestRows>());
 }
 
-void compute_panels(const TiledProduct& of, int64_t first, int64_t last) {
-  for (int64_t column = first * kPanelColumns; column < std::min(of.columns, last * kPanelColumns); column += kPanelColumns) {
-    const int64_t columns = std::min(kPanelColumns, of.columns - column);
-    if (columns > kTileLanes) compute_panel<2>(of, column, columns);
-    else compute_panel<1>(of, column, columns);
+// Tiles of kFullRows x 2 kLanes, which are as many sums as stay in registers.
+template <int kLanes, int kFullRows>
+void compute_columns(const TiledProduct& of, int64_t column, int64_t last) {
+  for (; column < last; column += 2 * kLanes) {
+    const int64_t columns = std::min<int64_t>(2 * kLanes, last - column);
+    if (columns > kLanes) compute_panel<kLanes, kFullRows, 2>(of, column, columns);
+    else compute_panel<kLanes, kFullRows, 1>(of, column, columns);
   }
 }
 
-int64_t panels_of(const TiledProduct& of) { return (of.columns + kPanelColumns - 1) / kPanelColumns; }
+// Two registers of numbers.
+int64_t panel_columns() { return isa() < Isa::avx512 ? 16 : 32; }
 
-// Pieces of this many multiplications that are worth a task.
-int64_t grain_of(int64_t multiplications) { return std::max<int64_t>(1, kTaskMultiplications / multiplications); }
+void compute_panels(const TiledProduct& of, int64_t first, int64_t last) {
+  const int64_t column = first * panel_columns(), last_column = std::min(of.columns, last * panel_columns());
+  if (isa() < Isa::avx512) compute_columns<8, 6>(of, column, last_column);
+  else compute_columns<16, 12>(of, column, last_column);
+}
+
+int64_t panels_of(const TiledProduct& of) { return (of.columns + panel_columns() - 1) / panel_columns(); }
+
+// Pieces of this many multiplications that are worth a task: some 100 us, half as many with registers half as wide.
+int64_t grain_of(int64_t multiplications) {
+  const int64_t of_a_task = isa() < Isa::avx512 ? kTaskMultiplications / 2 : kTaskMultiplications;
+  return std::max<int64_t>(1, of_a_task / multiplications);
+}
 
 bool is_small(const at::Tensor& a, const at::Tensor& b) { return !onednn_is_quicker(a, b); }
 
@@ -205,7 +220,7 @@ int64_t terms_of_halves(int64_t inner) { return inner <= kIntelInner ? inner : (
 // Whether MKL multiplies by those kernels: a setting of its own may forbid them, so only a try tells.
 bool mkl_sums_halves() {
   static const bool does = mkl_may_use_avx512() && isa() >= Isa::avx512 && [] {
-    constexpr int64_t kRows = kMinSize, kInner = 2 * kIntelInner - 1, kColumns = kPanelColumns + 1;
+    constexpr int64_t kRows = kMinSize, kInner = 2 * kIntelInner - 1, kColumns = 33;
     const at::Tensor a = at::empty({kRows, kInner}, at::kFloat), b = at::empty({kInner, kColumns}, at::kFloat);
     for (const at::Tensor& each : {a, b}) {
       for (int64_t i = 0; i < each.numel(); i++) each.mutable_data_ptr<float>()[i] = 1.0f / static_cast<float>(i + 1);
@@ -231,8 +246,8 @@ at::Tensor readable(const at::Tensor& a) { return a.stride(-1) == 1 || a.stride(
 
 // Whether tiles know the libraries' order of a sum if the product is small, and that oneDNN does not take it otherwise.
 bool tiles_know(int64_t rows, int64_t inner, int64_t columns) {
-  if (rows < kMinSize || columns < kMinSize || inner < kMinInner || isa() < Isa::avx512) return false;
-  if (chooses_float32_library()) return rows * inner <= kMaxRowElements;
+  if (rows < kMinSize || columns < kMinSize || inner < kMinInner || isa() < Isa::avx2) return false;
+  if (mkl_keeps_to_avx2()) return rows * inner <= kMaxRowElements;
   return mkl_sums_halves() && inner <= 2 * kIntelInner;
 }
 
@@ -244,7 +259,7 @@ bool tiles_know_both_orders(int64_t rows, int64_t inner, int64_t columns) {
 
 bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b) {
   // On Intel MKL is quicker.
-  if (!chooses_float32_library()) return false;
+  if (!mkl_keeps_to_avx2()) return false;
   const int64_t rows = a.size(-2), inner = a.size(-1), columns = b.size(-1);
   return tiles_know(rows, inner, columns) && (is_small(a, b) || tiles_know_both_orders(rows, inner, columns));
 }
@@ -261,7 +276,7 @@ void multiply_in_tiles(const at::Tensor& given, const at::Tensor& b, const at::T
                          a.size(0), a.size(1), b.size(1), terms_of(a.size(1), is_small(a, b)),
                          bias.defined() ? bias.const_data_ptr<float>() : nullptr, bias.defined() ? bias.stride(0) : 0,
                          out.mutable_data_ptr<float>(), b.size(1)};
-  at::parallel_for(0, panels_of(all), grain_of(all.rows * all.inner * kPanelColumns),
+  at::parallel_for(0, panels_of(all), grain_of(all.rows * all.inner * panel_columns()),
                    [&](int64_t first, int64_t last) { compute_panels(all, first, last); });
 }
 

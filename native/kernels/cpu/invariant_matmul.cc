@@ -40,18 +40,18 @@ template <class Element>
 constexpr int64_t kPacked = std::is_same_v<Element, c10::BFloat16> ? 2 : 1;
 
 // sums [kRows, kPanel] += a [inner, kRows]^T b [inner, kPanel]
-template <int kRows, int kVectors>
+template <int kLanes, int kRows, int kVectors>
 struct ProductTile {
-  static constexpr int kPanel = kVectors * kTileLanes;
+  static constexpr int kPanel = kVectors * kLanes;
 
   static TROUPE_INLINE void run(const float* a, const float* b, int64_t inner, float* sums, int64_t row_stride) {
-    TileLanes tile[kRows][kVectors];
+    TileLanes<kLanes> tile[kRows][kVectors];
     for (int m = 0; m < kRows; m++) {
-      for (int n = 0; n < kVectors; n++) load_lanes(tile[m][n], sums + m * row_stride + n * kTileLanes);
+      for (int n = 0; n < kVectors; n++) load_lanes(tile[m][n], sums + m * row_stride + n * kLanes);
     }
     for (int64_t k = 0; k < inner; k++, a += kRows, b += kPanel) {
-      TileLanes row[kVectors];
-      for (int n = 0; n < kVectors; n++) load_lanes(row[n], b + n * kTileLanes);
+      TileLanes<kLanes> row[kVectors];
+      for (int n = 0; n < kVectors; n++) load_lanes(row[n], b + n * kLanes);
 #pragma GCC unroll 16
       for (int m = 0; m < kRows; m++) {
 #pragma GCC unroll 4
@@ -59,16 +59,16 @@ struct ProductTile {
       }
     }
     for (int m = 0; m < kRows; m++) {
-      for (int n = 0; n < kVectors; n++) store_lanes(sums + m * row_stride + n * kTileLanes, tile[m][n]);
+      for (int n = 0; n < kVectors; n++) store_lanes(sums + m * row_stride + n * kLanes, tile[m][n]);
     }
   }
 };
 
-template <int kRows, int kVectors, class NumberOf>
-TROUPE_INLINE void add_each(TileLanes (&tile)[kRows][kVectors], const float* a, const float* b, const NumberOf& number_of) {
-  TileLanes row[kVectors];
+template <int kLanes, int kRows, int kVectors, class NumberOf>
+TROUPE_INLINE void add_each(TileLanes<kLanes> (&tile)[kRows][kVectors], const float* a, const float* b, const NumberOf& number_of) {
+  TileLanes<kLanes> row[kVectors];
   for (int n = 0; n < kVectors; n++) {
-    for (int i = 0; i < kTileLanes; i++) row[n][i] = number_of(b[n * kTileLanes + i]);
+    for (int i = 0; i < kLanes; i++) row[n][i] = number_of(b[n * kLanes + i]);
   }
 #pragma GCC unroll 16
   for (int m = 0; m < kRows; m++) {
@@ -78,20 +78,20 @@ TROUPE_INLINE void add_each(TileLanes (&tile)[kRows][kVectors], const float* a, 
 }
 
 // The same of pairs of bfloat16.
-template <int kRows, int kVectors>
+template <int kLanes, int kRows, int kVectors>
 struct PairTile {
   static TROUPE_INLINE void run(const float* a, const float* b, int64_t inner, float* sums, int64_t row_stride) {
-    constexpr int kPanel = kVectors * kTileLanes;
-    TileLanes tile[kRows][kVectors];
+    constexpr int kPanel = kVectors * kLanes;
+    TileLanes<kLanes> tile[kRows][kVectors];
     for (int m = 0; m < kRows; m++) {
-      for (int n = 0; n < kVectors; n++) load_lanes(tile[m][n], sums + m * row_stride + n * kTileLanes);
+      for (int n = 0; n < kVectors; n++) load_lanes(tile[m][n], sums + m * row_stride + n * kLanes);
     }
     for (int64_t k = 0; k < inner; k++, a += kRows, b += kPanel) {
-      add_each<kRows, kVectors>(tile, a, b, [](float pair) TROUPE_INLINE_LAMBDA { return float_of(bits_of(pair) & 0xFFFF0000u); });
-      add_each<kRows, kVectors>(tile, a, b, [](float pair) TROUPE_INLINE_LAMBDA { return float_of(bits_of(pair) << 16); });
+      add_each<kLanes, kRows, kVectors>(tile, a, b, [](float pair) TROUPE_INLINE_LAMBDA { return float_of(bits_of(pair) & 0xFFFF0000u); });
+      add_each<kLanes, kRows, kVectors>(tile, a, b, [](float pair) TROUPE_INLINE_LAMBDA { return float_of(bits_of(pair) << 16); });
     }
     for (int m = 0; m < kRows; m++) {
-      for (int n = 0; n < kVectors; n++) std::memcpy(sums + m * row_stride + n * kTileLanes, &tile[m][n], sizeof(TileLanes));
+      for (int n = 0; n < kVectors; n++) std::memcpy(sums + m * row_stride + n * kLanes, &tile[m][n], sizeof(tile[m][n]));
     }
   }
 };
@@ -100,13 +100,14 @@ struct PairTile {
 template <int kRows, int kVectors>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512"))) void multiply_pairs(
     const float* a, const float* b, int64_t inner, float* sums, int64_t row_stride) {
+  constexpr int kLanes = 16;
   __m512 tile[kRows][kVectors];
   for (int m = 0; m < kRows; m++) {
-    for (int n = 0; n < kVectors; n++) tile[m][n] = _mm512_loadu_ps(sums + m * row_stride + n * kTileLanes);
+    for (int n = 0; n < kVectors; n++) tile[m][n] = _mm512_loadu_ps(sums + m * row_stride + n * kLanes);
   }
-  for (int64_t k = 0; k < inner; k++, a += kRows, b += kVectors * kTileLanes) {
+  for (int64_t k = 0; k < inner; k++, a += kRows, b += kVectors * kLanes) {
     __m512 row[kVectors];
-    for (int n = 0; n < kVectors; n++) row[n] = _mm512_loadu_ps(b + n * kTileLanes);
+    for (int n = 0; n < kVectors; n++) row[n] = _mm512_loadu_ps(b + n * kLanes);
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; m++) {
       const __m512 pair = _mm512_set1_ps(a[m]);
@@ -115,7 +116,7 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vect
     }
   }
   for (int m = 0; m < kRows; m++) {
-    for (int n = 0; n < kVectors; n++) _mm512_storeu_ps(sums + m * row_stride + n * kTileLanes, tile[m][n]);
+    for (int n = 0; n < kVectors; n++) _mm512_storeu_ps(sums + m * row_stride + n * kLanes, tile[m][n]);
   }
 }
 
@@ -145,15 +146,15 @@ class ZeroTiny {
 #endif
 };
 
-template <class Element, int kRows, int kVectors>
+template <class Element, int kLanes, int kRows, int kVectors>
 void multiply_tile(const float* a, const float* b, int64_t inner, float* sums, int64_t row_stride) {
   if constexpr (kPacked<Element> == 1) {
-    run_best<ProductTile<kRows, kVectors>>(a, b, inner, sums, row_stride);
-  } else if (multiplies_pairs()) {
+    run_best<ProductTile<kLanes, kRows, kVectors>>(a, b, inner, sums, row_stride);
+  } else if (kLanes == 16 && multiplies_pairs()) {
     multiply_pairs<kRows, kVectors>(a, b, inner, sums, row_stride);
   } else {
     const ZeroTiny tiny;
-    run_best<PairTile<kRows, kVectors>>(a, b, inner, sums, row_stride);
+    run_best<PairTile<kLanes, kRows, kVectors>>(a, b, inner, sums, row_stride);
   }
 }
 
@@ -239,9 +240,9 @@ struct ProductTask {
   int64_t first_row, last_row, first_column, last_column;
 };
 
-template <class Element, int kRows, int kVectors>
+template <class Element, int kLanes, int kRows, int kVectors>
 void compute_task(const RowProduct<Element>& of, const ProductTask& task) {
-  using Tiles = ProductTile<kRows, kVectors>;
+  using Tiles = ProductTile<kLanes, kRows, kVectors>;
   static_assert(kBlockRows % kRows == 0 && kTaskColumns % Tiles::kPanel == 0, "blocks are of complete tiles");
   ProductScratch& own = product_scratch();
   const int64_t rows = task.last_row - task.first_row, columns = task.last_column - task.first_column;
@@ -258,7 +259,7 @@ void compute_task(const RowProduct<Element>& of, const ProductTask& task) {
       run_best<PackLines<Element, kRows>>(OperandLines<Element>{a, of.a.line_stride, of.a.inner_stride}, block_rows, inner, own.a);
       for (int64_t column = 0; column < columns; column += Tiles::kPanel) {
         for (int64_t row = 0; row < block_rows; row += kRows) {
-          multiply_tile<Element, kRows, kVectors>(own.a + row * num_packed, own.b + column * num_packed, num_packed,
+          multiply_tile<Element, kLanes, kRows, kVectors>(own.a + row * num_packed, own.b + column * num_packed, num_packed,
                                                   own.sums + (block + row) * stride + column, stride);
         }
       }
@@ -287,9 +288,9 @@ void compute_tasks(const RowProduct<Element>& of) {
       const int64_t row = index / column_tasks * kTaskRows, column = index % column_tasks * task_columns;
       const ProductTask task{row, std::min(of.rows, row + kTaskRows), column, std::min(of.columns, column + task_columns)};
       if (isa() >= Isa::avx512) {
-        compute_task<Element, 12, 2>(of, task);
+        compute_task<Element, 16, 12, 2>(of, task);
       } else {
-        compute_task<Element, 6, 1>(of, task);
+        compute_task<Element, 8, 6, 2>(of, task);
       }
     }
   });

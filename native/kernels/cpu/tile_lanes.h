@@ -1,4 +1,4 @@
-// Numbers of a product's tile, side by side in one or two registers. A local array of them stays there.
+// Numbers of a product's tile, side by side in a register. A local array of them stays there.
 #pragma once
 
 #include <cstring>
@@ -7,15 +7,24 @@
 
 namespace troupe {
 
-constexpr int kTileLanes = 16;
-using TileLanes = float __attribute__((vector_size(4 * kTileLanes)));
+template <int kLanes>
+struct TileRegister {
+  typedef float Lanes __attribute__((vector_size(4 * kLanes)));
+};
 
-TROUPE_INLINE void load_lanes(TileLanes& to, const float* from) { std::memcpy(&to, from, sizeof(to)); }
-TROUPE_INLINE void store_lanes(float* to, const TileLanes& from) { std::memcpy(to, &from, sizeof(from)); }
+// 16 with AVX-512, 8 without: of a vector that takes two registers the compiler keeps sums in memory.
+template <int kLanes>
+using TileLanes = typename TileRegister<kLanes>::Lanes;
+
+template <class Lanes>
+TROUPE_INLINE void load_lanes(Lanes& to, const float* from) { std::memcpy(&to, from, sizeof(to)); }
+template <class Lanes>
+TROUPE_INLINE void store_lanes(float* to, const Lanes& from) { std::memcpy(to, &from, sizeof(from)); }
 
 // sum += a * b, rounded once.
-TROUPE_INLINE void add_product(TileLanes& sum, float a, const TileLanes& b) {
-  for (int i = 0; i < kTileLanes; i++) sum[i] = __builtin_fmaf(a, b[i], sum[i]);
+template <class Lanes>
+TROUPE_INLINE void add_product(Lanes& sum, float a, const Lanes& b) {
+  for (size_t i = 0; i < sizeof(Lanes) / sizeof(float); i++) sum[i] = __builtin_fmaf(a, b[i], sum[i]);
 }
 
 }  // namespace troupe
