@@ -2,9 +2,9 @@
 // that stay in the caches, and tiles of the product are kept in registers. No library is asked, for all of them choose their order of
 // sums by the number of rows. Here a tile continues the sums of the piece before it, so pieces and tiles do not show in the bits.
 //
-// bfloat16 is packed as it is, in pairs: vdpbf16ps, where the processor has it, adds the products of two pairs at twice the rate of
+// bfloat16 is packed as it is, in pairs, where the processor has vdpbf16ps, which adds the products of two pairs at twice the rate of
 // float32. It is a fused sum of the second product, then of the first, to which numbers below float32's normal ones are zeros.
-// Other processors make these two steps one by one, with the same bits.
+// Other processors make these two steps one by one, with the same bits: pairs are packed as two float32, the second first.
 
 #include "kernels/cpu/invariant_matmul.h"
 
@@ -35,9 +35,8 @@ constexpr int64_t kTaskRows = 768;  // of a thread's task; a multiple of kBlockR
 constexpr int64_t kTaskColumns = 384;
 constexpr int64_t kMinTaskColumns = 64;
 
-// Numbers of an operand that are packed into 32 bits.
 template <class Element>
-constexpr int64_t kPacked = std::is_same_v<Element, c10::BFloat16> ? 2 : 1;
+constexpr bool kIsOfPairs = std::is_same_v<Element, c10::BFloat16>;
 
 // sums [kRows, kPanel] += a [inner, kRows]^T b [inner, kPanel]
 template <int kLanes, int kRows, int kVectors>
@@ -64,38 +63,7 @@ struct ProductTile {
   }
 };
 
-template <int kLanes, int kRows, int kVectors, class NumberOf>
-TROUPE_INLINE void add_each(TileLanes<kLanes> (&tile)[kRows][kVectors], const float* a, const float* b, const NumberOf& number_of) {
-  TileLanes<kLanes> row[kVectors];
-  for (int n = 0; n < kVectors; n++) {
-    for (int i = 0; i < kLanes; i++) row[n][i] = number_of(b[n * kLanes + i]);
-  }
-#pragma GCC unroll 16
-  for (int m = 0; m < kRows; m++) {
-#pragma GCC unroll 4
-    for (int n = 0; n < kVectors; n++) add_product(tile[m][n], number_of(a[m]), row[n]);
-  }
-}
-
 // The same of pairs of bfloat16.
-template <int kLanes, int kRows, int kVectors>
-struct PairTile {
-  static TROUPE_INLINE void run(const float* a, const float* b, int64_t inner, float* sums, int64_t row_stride) {
-    constexpr int kPanel = kVectors * kLanes;
-    TileLanes<kLanes> tile[kRows][kVectors];
-    for (int m = 0; m < kRows; m++) {
-      for (int n = 0; n < kVectors; n++) load_lanes(tile[m][n], sums + m * row_stride + n * kLanes);
-    }
-    for (int64_t k = 0; k < inner; k++, a += kRows, b += kPanel) {
-      add_each<kLanes, kRows, kVectors>(tile, a, b, [](float pair) TROUPE_INLINE_LAMBDA { return float_of(bits_of(pair) & 0xFFFF0000u); });
-      add_each<kLanes, kRows, kVectors>(tile, a, b, [](float pair) TROUPE_INLINE_LAMBDA { return float_of(bits_of(pair) << 16); });
-    }
-    for (int m = 0; m < kRows; m++) {
-      for (int n = 0; n < kVectors; n++) std::memcpy(sums + m * row_stride + n * kLanes, &tile[m][n], sizeof(tile[m][n]));
-    }
-  }
-};
-
 #if defined(__x86_64__) && (defined(__clang__) || __GNUC__ >= 10)
 template <int kRows, int kVectors>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512"))) void multiply_pairs(
@@ -146,15 +114,15 @@ class ZeroTiny {
 #endif
 };
 
-template <class Element, int kLanes, int kRows, int kVectors>
+template <class Element, bool kPairs, int kLanes, int kRows, int kVectors>
 void multiply_tile(const float* a, const float* b, int64_t inner, float* sums, int64_t row_stride) {
-  if constexpr (kPacked<Element> == 1) {
-    run_best<ProductTile<kLanes, kRows, kVectors>>(a, b, inner, sums, row_stride);
-  } else if (kLanes == 16 && multiplies_pairs()) {
+  if constexpr (kPairs) {
     multiply_pairs<kRows, kVectors>(a, b, inner, sums, row_stride);
-  } else {
+  } else if constexpr (kIsOfPairs<Element>) {
     const ZeroTiny tiny;
-    run_best<PairTile<kLanes, kRows, kVectors>>(a, b, inner, sums, row_stride);
+    run_best<ProductTile<kLanes, kRows, kVectors>>(a, b, inner, sums, row_stride);
+  } else {
+    run_best<ProductTile<kLanes, kRows, kVectors>>(a, b, inner, sums, row_stride);
   }
 }
 
@@ -165,37 +133,52 @@ struct OperandLines {
   int64_t line_stride, inner_stride;
 };
 
-// Number k of a line as it is packed. A pair that is not complete ends in a zero.
-template <class Element>
-TROUPE_INLINE float packed(const Element* line, int64_t stride, int64_t k) {
-  if constexpr (kPacked<Element> == 1) {
-    return load(line, k * stride);
-  } else {
-    return float_of(static_cast<uint32_t>(line[2 * k * stride].x) | static_cast<uint32_t>(line[(2 * k + 1) * stride].x) << 16);
+// A line of numbers as it is packed, in 32 bits each. A pair that is not complete has a zero for its second number.
+template <class Element, bool kPairs>
+struct PackedLine {
+  static TROUPE_INLINE int64_t numel(int64_t inner) {
+    const int64_t pairs = (inner + 1) / 2;
+    return kPairs ? pairs : kIsOfPairs<Element> ? 2 * pairs : inner;
   }
-}
+  static TROUPE_INLINE int64_t num_complete(int64_t inner) { return kIsOfPairs<Element> ? numel(inner - inner % 2) : inner; }
+
+  static TROUPE_INLINE float number(const Element* line, int64_t stride, int64_t k) {
+    if constexpr (kPairs) {
+      return float_of(static_cast<uint32_t>(line[2 * k * stride].x) | static_cast<uint32_t>(line[(2 * k + 1) * stride].x) << 16);
+    } else {
+      return load(line, (kIsOfPairs<Element> ? k ^ 1 : k) * stride);
+    }
+  }
+  static TROUPE_INLINE float last_number(const Element* last) {
+    if constexpr (kPairs) return float_of(last->x);
+    else return load(last, 0);
+  }
+};
 
 // Packs lines side by side: to[panel][k][line of the panel], zeros after the last line.
-template <class Element, int kPanel>
+template <class Element, bool kPairs, int kPanel>
 struct PackLines {
   static TROUPE_INLINE void run(OperandLines<Element> of, int64_t num_lines, int64_t inner, float* __restrict to) {
-    const int64_t complete = inner / kPacked<Element>, num_packed = (inner + kPacked<Element> - 1) / kPacked<Element>;
-    for (int64_t first = 0; first < num_lines; first += kPanel, to += num_packed * kPanel) {
+    using Line = PackedLine<Element, kPairs>;
+    const int64_t complete = Line::num_complete(inner), numel = Line::numel(inner);
+    for (int64_t first = 0; first < num_lines; first += kPanel, to += numel * kPanel) {
       const Element* from = of.data + first * of.line_stride;
       const int64_t count = std::min<int64_t>(kPanel, num_lines - first);
-      if (count < kPanel) std::fill(to, to + num_packed * kPanel, 0.0f);
+      if (count < kPanel) std::fill(to, to + numel * kPanel, 0.0f);
       if (count == kPanel && of.line_stride == 1) {
         for (int64_t k = 0; k < complete; k++) {
-          for (int i = 0; i < kPanel; i++) to[k * kPanel + i] = packed(from + i, of.inner_stride, k);
+          for (int i = 0; i < kPanel; i++) to[k * kPanel + i] = Line::number(from + i, of.inner_stride, k);
         }
       } else {
         for (int64_t i = 0; i < count; i++) {
-          for (int64_t k = 0; k < complete; k++) to[k * kPanel + i] = packed(from + i * of.line_stride, of.inner_stride, k);
+          for (int64_t k = 0; k < complete; k++) to[k * kPanel + i] = Line::number(from + i * of.line_stride, of.inner_stride, k);
         }
       }
-      if constexpr (kPacked<Element> == 2) {
-        for (int64_t i = 0; complete < num_packed && i < count; i++)
-          to[complete * kPanel + i] = float_of(from[i * of.line_stride + (inner - 1) * of.inner_stride].x);
+      if (complete < numel) {
+        std::fill(to + complete * kPanel, to + numel * kPanel, 0.0f);
+        for (int64_t i = 0; i < count; i++) {
+          to[(numel - 1) * kPanel + i] = Line::last_number(from + i * of.line_stride + (inner - 1) * of.inner_stride);
+        }
       }
     }
   }
@@ -240,7 +223,7 @@ struct ProductTask {
   int64_t first_row, last_row, first_column, last_column;
 };
 
-template <class Element, int kLanes, int kRows, int kVectors>
+template <class Element, bool kPairs, int kLanes, int kRows, int kVectors>
 void compute_task(const RowProduct<Element>& of, const ProductTask& task) {
   using Tiles = ProductTile<kLanes, kRows, kVectors>;
   static_assert(kBlockRows % kRows == 0 && kTaskColumns % Tiles::kPanel == 0, "blocks are of complete tiles");
@@ -250,16 +233,16 @@ void compute_task(const RowProduct<Element>& of, const ProductTask& task) {
   const int64_t stride = complete(columns, Tiles::kPanel);
   std::fill(own.sums, own.sums + complete(rows, kRows) * stride, 0.0f);
   for (int64_t k = 0; k < of.inner; k += kPieceInner) {
-    const int64_t inner = std::min(kPieceInner, of.inner - k), num_packed = (inner + kPacked<Element> - 1) / kPacked<Element>;
+    const int64_t inner = std::min(kPieceInner, of.inner - k), num_packed = PackedLine<Element, kPairs>::numel(inner);
     const Element* b = of.b.data + task.first_column * of.b.line_stride + k * of.b.inner_stride;
-    run_best<PackLines<Element, Tiles::kPanel>>(OperandLines<Element>{b, of.b.line_stride, of.b.inner_stride}, columns, inner, own.b);
+    run_best<PackLines<Element, kPairs, Tiles::kPanel>>(OperandLines<Element>{b, of.b.line_stride, of.b.inner_stride}, columns, inner, own.b);
     for (int64_t block = 0; block < rows; block += kBlockRows) {
       const int64_t block_rows = std::min(kBlockRows, rows - block);
       const Element* a = of.a.data + (task.first_row + block) * of.a.line_stride + k * of.a.inner_stride;
-      run_best<PackLines<Element, kRows>>(OperandLines<Element>{a, of.a.line_stride, of.a.inner_stride}, block_rows, inner, own.a);
+      run_best<PackLines<Element, kPairs, kRows>>(OperandLines<Element>{a, of.a.line_stride, of.a.inner_stride}, block_rows, inner, own.a);
       for (int64_t column = 0; column < columns; column += Tiles::kPanel) {
         for (int64_t row = 0; row < block_rows; row += kRows) {
-          multiply_tile<Element, kLanes, kRows, kVectors>(own.a + row * num_packed, own.b + column * num_packed, num_packed,
+          multiply_tile<Element, kPairs, kLanes, kRows, kVectors>(own.a + row * num_packed, own.b + column * num_packed, num_packed,
                                                   own.sums + (block + row) * stride + column, stride);
         }
       }
@@ -287,10 +270,12 @@ void compute_tasks(const RowProduct<Element>& of) {
     for (int64_t index = first; index < last; index++) {
       const int64_t row = index / column_tasks * kTaskRows, column = index % column_tasks * task_columns;
       const ProductTask task{row, std::min(of.rows, row + kTaskRows), column, std::min(of.columns, column + task_columns)};
-      if (isa() >= Isa::avx512) {
-        compute_task<Element, 16, 12, 2>(of, task);
+      if (isa() < Isa::avx512) {
+        compute_task<Element, false, 8, 6, 2>(of, task);
+      } else if (kIsOfPairs<Element> && multiplies_pairs()) {
+        compute_task<Element, kIsOfPairs<Element>, 16, 12, 2>(of, task);
       } else {
-        compute_task<Element, 8, 6, 2>(of, task);
+        compute_task<Element, false, 16, 12, 2>(of, task);
       }
     }
   });
