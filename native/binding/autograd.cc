@@ -2,7 +2,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <regex>
+#include <sstream>
 
 #include "binding/environment.h"
 #include "binding/errors.h"
@@ -55,6 +57,14 @@ class ListReader {
   size_t cursor_ = 0;
 };
 
+// libtorch's engine sums a gradient that is larger than its tensor, and spreads one that is smaller.
+void require_shape(const char* op, const at::Tensor& gradient, const at::Tensor& tensor) {
+  if (!gradient.defined() || gradient.sizes() == tensor.sizes()) return;
+  std::ostringstream sentence;
+  sentence << "[" << op << "] expected a gradient of its tensor's shape, " << tensor.sizes() << ", got " << gradient.sizes();
+  throw CodedError("TENSOR_ARGUMENT", sentence.str());
+}
+
 // libtorch's sentences for the two usual mistakes name Python's functions; these name what to write here.
 std::string engine_sentence(const std::exception& error) {
   const std::string message = plain_message(error);
@@ -73,6 +83,8 @@ std::string engine_sentence(const std::exception& error) {
 // Runs the engine and has what it refuses say what the outputs were.
 template <typename Run>
 auto with_operands(const char* op, const Operands& operands, Run run) {
+  // The engine refuses other counts.
+  for (size_t i = 0; i < std::min(operands.gradients.size(), operands.outputs.size()); i++) require_shape(op, operands.gradients[i], operands.outputs[i]);
   try {
     return run();
   } catch (const CodedError&) {
@@ -146,8 +158,9 @@ Napi::Value GradOf(const Napi::CallbackInfo& info) {
 // setGrad(handle, gradient): 0 takes it away.
 Napi::Value SetGrad(const Napi::CallbackInfo& info) {
   const at::Tensor& tensor = Environment::tensor(info, 0, "grad");
-  const bool none = Environment::handle(info, 1) == 0;
-  tensor.mutable_grad() = none ? at::Tensor() : Environment::tensor(info, 1, "grad");
+  const at::Tensor gradient = Environment::handle(info, 1) == 0 ? at::Tensor() : Environment::tensor(info, 1, "grad");
+  require_shape("grad", gradient, tensor);
+  tensor.mutable_grad() = gradient;
   return info.Env().Undefined();
 }
 

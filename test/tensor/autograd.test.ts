@@ -6,6 +6,7 @@ import {
   gradEnabled,
   nativeInfo,
   noGrad,
+  ones,
   ops,
   scope,
   type Tensor,
@@ -125,6 +126,16 @@ describe("backward", () => {
     expect(refusal(() => x.square().backward())?.message).toContain(
       "grad can be implicitly created only for scalar outputs",
     );
+  });
+
+  it("refuses a gradient of another shape", () => {
+    const x = leaf(1, 2, 3);
+    const sentence = "expected a gradient of its tensor's shape, [3], got [2, 3]";
+    expect(refusal(() => x.mul(1).backward(ones([2, 3])))?.message).toBe(`[backward] ${sentence}`);
+    expect(refusal(() => grad(x.mul(1), x, ones([2, 3])))?.message).toBe(`[grad] ${sentence}`);
+    expect(refusal(() => x.sum().backward(tensor([1, 10])))?.message).toContain("[backward] expected a gradient");
+    expect(refusal(() => (x.grad = ones([2, 3])))?.message).toBe(`[grad] ${sentence}`);
+    expect(x.grad).toBeNull();
   });
 
   it("takes several outputs, with gradients for some", () => {
