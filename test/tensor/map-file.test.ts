@@ -38,6 +38,7 @@ describe("mapFile", () => {
     const t = mapFile(path, "int16", 5);
     expect(refusal(() => t.add_(1))).toMatchObject({ code: "TENSOR_READ_ONLY" });
     expect(refusal(() => t.view([5, 1]).select(0, 0).zero_())).toMatchObject({ code: "TENSOR_READ_ONLY" });
+    expect(refusal(() => t.typeAs(t).add_(1))).toMatchObject({ code: "TENSOR_READ_ONLY" });
     expect(refusal(() => t.copyFrom(new Int16Array(5)))).toMatchObject({ code: "TENSOR_READ_ONLY" });
     expect(numbers(t.clone().zero_())).toEqual([0, 0, 0, 0, 0]);
   });

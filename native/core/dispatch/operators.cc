@@ -136,8 +136,10 @@ std::vector<ArgumentStep> merge(const std::string& op, const c10::FunctionSchema
   return steps;
 }
 
-// Operators that return views take the viewed tensor first; the few that view a list are not held to be views.
+// Operators that return views take the viewed tensor first; the few that view a list are not held to be views. The schema of type_as
+// does not say that it may return its argument.
 bool returns_views(const std::vector<ArgumentStep>& steps, const c10::FunctionSchema& actual) {
+  if (actual.name() == "aten::type_as") return true;
   const bool tensor_first = !steps.empty() && steps[0].action == ArgumentStep::Action::pass &&
                             steps[0].type == ArgumentType{ArgumentType::Kind::tensor};
   for (const auto& output : actual.returns()) {
