@@ -137,7 +137,7 @@ struct PackColumns {
     for (int i = 0; i < kLanes; i++) store_lanes(to + i * kWidth, rows[i]);
   }
 
-  // Of each two rows that lie `kSize` apart: the later half of each 2 * kSize numbers of the first, for the earlier half of the second.
+  // Two rows that lie `kSize` apart swap halves of each 2 * kSize numbers: the first gives its later half for the second's earlier one.
   template <int kSize>
   static TROUPE_INLINE void exchange(Lanes (&rows)[kLanes]) {
     for (int i = 0; i < kLanes; i++) {
