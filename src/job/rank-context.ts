@@ -127,8 +127,9 @@ export interface RankContext<
    */
   save(named?: SaveName): void;
   /**
-   * Ends the run after the current step, or, between steps, after the last: loops get no further batch, and the state is evaluated
-   * and saved as at a planned end. If only some ranks call it in a step, the run ends a few steps later, after the granted ones.
+   * Ends the run after the step under way, or after the one just made; before a loop's first step, after that one. Loops get no further
+   * batch, and the state is evaluated and saved as at a planned end. If only some ranks call it in a step, the run ends a few steps
+   * later, after the granted ones.
    */
   stop(): void;
   /**

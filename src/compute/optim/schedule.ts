@@ -4,7 +4,7 @@ import { optionError, refuseUnknown } from "./option-error.ts";
 
 /**
  * The learning rate as a pure function of the step, so that it needs no state in a checkpoint. Steps are counted as
- * AdamW counts them: the first update is made at `lrAt(1)`; `lrAt(0)` is where warm-up comes from.
+ * AdamW counts them: the first update uses `lrAt(1)`; warm-up starts from `lrAt(0)`.
  */
 export interface Schedule {
   /** Learning rate of optimizer step `step`. */

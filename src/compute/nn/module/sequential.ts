@@ -8,8 +8,8 @@ export type SequentialItem = (Module & { forward(x: Tensor): Tensor }) | ((x: Te
 /**
  * A chain of stages: each gets the output of the one before. Modules are named by their index among all stages, functions
  * included, so that names match torch's Sequential, in which an activation is a module: `new Sequential(new Linear(4, 8),
- * activations.gelu, new Linear(8, 2))` has `0.weight` and `2.weight`. For the parallel engine it is part of the module that
- * holds it; put layers that should be blocks into a `ModuleList`.
+ * activations.gelu, new Linear(8, 2))` has `0.weight` and `2.weight`. Its stages are no blocks of the parallel engine; put layers
+ * that should be into a `ModuleList`.
  */
 export class Sequential extends Items<SequentialItem> {
   constructor(...items: readonly SequentialItem[]) {

@@ -23,10 +23,10 @@ export interface GeneratedText {
 }
 
 /**
- * Generates text: continues prompts, or replies to them with an encoder-decoder. Each token computes one position; keys and values of
- * earlier ones are kept, in pages where the model can (`Generator`). Several prompts run at once, with the results of separate
- * runs up to rounding. The model is in evaluation mode meanwhile. At temperature 0 and with beams the tokens equal those of
- * transformers' `generate`.
+ * Generates text: continues prompts, or replies to them with an encoder-decoder. A new token costs a pass over its position alone; keys
+ * and values of earlier positions are kept, in pages where the model can (`Generator`). Several prompts run at once, and differ from
+ * separate runs by rounding only. The model is in evaluation mode meanwhile. At temperature 0 and with beams the tokens equal those
+ * of transformers' `generate`.
  * @param prompts - the tokens of one text, or of several; at least one each
  * @returns each prompt with its continuation, or an encoder-decoder's reply after its first token; including the stop token that ended
  *   it; the samples of a prompt one after the other

@@ -6,7 +6,7 @@ import { methodsOf, route } from "./routing.ts";
 
 /**
  * Lets other programs call a live model over HTTP/1.1. Owns neither the model nor its runtime, but the frozen copies that callers
- * make. At its end, calls that have ended are still answered, and those that the model has begun are still made.
+ * make. Once it is closed, calls that have ended are still answered, and the model finishes those that it has begun.
  */
 export class ModelServer extends LocalServer {
   /**
