@@ -1,4 +1,4 @@
-// node examples/chat/prepare.ts [FOLDER] [SEED]: small chats, and a model folder without weights that is to learn from them:
+// npx node examples/chat/prepare.ts [FOLDER] [SEED]: small chats, and a model folder without weights that is to learn from them:
 // train.jsonl and dev.jsonl, a tokenizer of single letters with its chat template, and the model's config.json.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

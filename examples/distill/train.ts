@@ -1,4 +1,4 @@
-// A student learns from a teacher's probabilities, on what the student itself wrote: node examples/distill/train.ts [SEED]
+// A student learns from a teacher's probabilities, on what the student itself wrote: npx node examples/distill/train.ts [SEED]
 import { Runtime, tensor } from "troupe";
 import { tokenWeights } from "troupe/objectives";
 import type job from "./job.ts";

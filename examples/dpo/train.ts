@@ -1,4 +1,4 @@
-// Learns from pairs of its own texts which are preferred, those with more vowels: node examples/dpo/train.ts [SEED]
+// Learns from pairs of its own texts which are preferred, those with more vowels: npx node examples/dpo/train.ts [SEED]
 import { Runtime, type Tensor, tensor } from "troupe";
 import type job from "./job.ts";
 

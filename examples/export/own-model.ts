@@ -1,4 +1,4 @@
-// A model of one's own as an ONNX file: node examples/export/own-model.ts OUT.onnx
+// A model of one's own as an ONNX file: npx node examples/export/own-model.ts OUT.onnx
 import { writeOnnx } from "troupe/export";
 import { BatchNorm2d, Conv2d, Linear, Module, materialize } from "troupe/nn";
 import type { Tensor } from "troupe/tensor";

@@ -1,4 +1,4 @@
-// Learns to sort three digits from a judge that says right or wrong: node examples/grpo/train.ts [SEED]
+// Learns to sort three digits from a judge that says right or wrong: npx node examples/grpo/train.ts [SEED]
 import { Runtime, tensor } from "troupe";
 import { groupAdvantages, rollouts, tokenWeights } from "troupe/objectives";
 import type job from "./job.ts";

@@ -1,5 +1,5 @@
 // Reacts to a run's events: prints where it stands now and then, and stops it once the loss is low enough.
-// node examples/stream/watch.ts [LOSS]
+// npx node examples/stream/watch.ts [LOSS]
 import { Runtime } from "troupe";
 
 const enoughNats = Number(process.argv[2] ?? 3);
