@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ActivationOffloader, type OffloadedActivation } from "../../src/compute/offload/index.ts";
-import { arange, hold, memory, scope, type Tensor } from "../../src/compute/tensor/index.ts";
+import { arange, hold, memory, ops, scope, type Tensor } from "../../src/compute/tensor/index.ts";
 import { refusal } from "../tensor/numbers.ts";
 
 let folder: string;
@@ -97,6 +97,25 @@ describe("ActivationOffloader", () => {
     part.dispose();
     expect(offloader.keep([tensor, alias])).toBeDefined();
     for (const each of [tensor, alias]) each.dispose();
+    offloader.dispose();
+  });
+
+  it.each([
+    [
+      "transposed",
+      () =>
+        arange(numel, { dtype: "float32" })
+          .view([100, numel / 100])
+          .t(),
+    ],
+    ["expanded", () => ops.ones([1, 100], "float32").expand([numel / 100, 100])],
+  ])("leaves alone a tensor that is %s", (_, make) => {
+    const offloader = open();
+    const tensor = hold(() => make().detach());
+    const before = scope(() => tensor.sum().item());
+    expect(offloader.keep([tensor])).toBeUndefined();
+    expect(scope(() => tensor.sum().item())).toBe(before);
+    tensor.dispose();
     offloader.dispose();
   });
 

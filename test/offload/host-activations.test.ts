@@ -70,4 +70,15 @@ describe("activations in the host's memory", () => {
     expect(offloader.keep([small])).toBeUndefined();
     for (const tensor of [...aliases, view, small]) tensor.dispose();
   });
+
+  it("stay where they are transposed or expanded", () => {
+    const offloader = new HostActivations();
+    const transposed = hold(() => ops.mul(full([numel / 8, 8], 1), 2).t());
+    const expanded = hold(() => ops.mul(full([1, 8], 1), 2).expand([numel / 8, 8]));
+    for (const tensor of [transposed, expanded]) {
+      expect(offloader.keep([tensor])).toBeUndefined();
+      expect(scope(() => tensor.sum().item())).toBe(2 * numel);
+      tensor.dispose();
+    }
+  });
 });

@@ -186,8 +186,8 @@ function bufferOf(numel: number, dtype: DType): Tensor {
 function copy(into: Tensor, from: Tensor): void {
   const numel = Math.min(into.numel, from.numel);
   const flat = (tensor: Tensor) => tensor.view([-1]).narrow(0, 0, numel);
-  // The result of copy_ holds the memory too, so it must not leave the scope.
-  noGrad(() => scope(() => void flat(into).copy_(flat(from))));
+  // A source may be transposed or expanded. The result of copy_ holds the memory too, so it must not leave the scope.
+  noGrad(() => scope(() => void flat(into).copy_(flat(from.contiguous()))));
 }
 
 const SLOTS_IN_FILE = 16;

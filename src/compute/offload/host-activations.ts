@@ -36,7 +36,8 @@ export class HostActivations {
     if (first === undefined || first.device === "cpu" || first.numel * itemBytes(first.dtype) < LEAST_BYTES)
       return undefined;
     const host = tagMemory("staging", () => hold(() => emptyPinned(first)));
-    copyBeside(host, first);
+    // A transposed or expanded tensor keeps its memory, which only giveMemoryUp tells.
+    noGrad(() => scope(() => void copyBeside(host, first.contiguous())));
     if (giveMemoryUp(aliases)) return { aliases, host, returning: undefined };
     host.dispose();
     return undefined;
