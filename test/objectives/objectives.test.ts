@@ -380,6 +380,15 @@ describe("advantages are those of the slow implementation, to 1e-6", () => {
     same((dtype) => overlongPenalties(tensor(lengths, { dtype }), limits), slow.overlong(lengths, 10, 4));
   });
 
+  it.each([
+    [{ maxTokens: 10, buffer: 0 }, [0, 0, 0, -1]],
+    [{ maxTokens: 10, buffer: 1 }, [0, 0, -1, -1]],
+  ])("of texts that are too long, at the limit: %o", (limits, expected) => {
+    const lengths = [0, 9, 10, 11];
+    expect(slow.overlong(lengths, limits.maxTokens, limits.buffer)).toEqual(expected);
+    scope(() => expect(numbersOf(overlongPenalties(tensor(lengths), limits).add(0))).toEqual(expected));
+  });
+
   it("have no graph", () => {
     scope(() => expect(groupAdvantages(tensor(rewards).requiresGrad_(), 2).requiresGrad).toBe(false));
   });
@@ -439,4 +448,90 @@ describe("is refused in one sentence", () => {
       "[policyLoss] expected advantages of shape [1,1], as logProbs, got [2,1]",
     ],
   ] as const)("what does not fit: %#", (of, message) => refused(of, message));
+
+  const ones = () => tensor([[1, 1]]);
+  const texts = () => ({ logProbs: ones(), advantages: ones(), weights: ones() });
+  const distilled = (options: object) => () => distillationLoss(ones(), ones(), ones(), options);
+  const valued = () => ({ values: ones(), oldValues: ones(), returns: ones(), weights: ones() });
+  const rewarded = () => ({
+    rewards: tensor([1]),
+    logProbs: ones(),
+    referenceLogProbs: ones(),
+    mask: ones(),
+  });
+  const preferred = () => tensorsOf(pairs(), "float32") as never;
+
+  it.each([
+    [
+      () => policyLoss(texts(), { ratio: "sequence" as never }),
+      "[policyLoss] expected a ratio by token, mean or product, got sequence",
+    ],
+    [
+      () => groupAdvantages(tensor([1, 2]), 2, { divideBy: "std" as never }),
+      "[groupAdvantages] expected to divide by group, batch or none, got std",
+    ],
+    [
+      () => tokenWeights(ones(), "tokens" as never),
+      "[tokenWeights] expected a mean by a number, sequence or token, got tokens",
+    ],
+    [
+      () => klEstimate(ones(), ones(), "kl" as never),
+      "[klEstimate] expected the estimator k1, k2 or k3, got kl",
+    ],
+    ...(["jsd", -0.1, 1.5, Number.NaN] as const).map(
+      (divergence) =>
+        [
+          distilled({ divergence }),
+          `[distillationLoss] expected divergence forward, reverse or a number from 0 to 1, got ${divergence}`,
+        ] as const,
+    ),
+    [
+      () => overlongPenalties(tensor([1]), { maxTokens: 2, buffer: -1 }),
+      "[overlongPenalties] expected a buffer of 0 or more tokens, got -1",
+    ],
+  ] as const)("a value that would be another method: %#", (of, message) => refused(of, message));
+
+  it.each([
+    ["distillationLoss", distilled({ temprature: 2 }), "temprature (did you mean temperature?)"],
+    [
+      "policyLoss",
+      () => policyLoss(texts(), { dual_clip: 3 } as object),
+      "dual_clip (did you mean dualClip?)",
+    ],
+    ["valueLoss", () => valueLoss(valued(), { epsilon: 1 } as object), "epsilon (there are clip)"],
+    [
+      "groupAdvantages",
+      () => groupAdvantages(tensor([1, 2]), 2, { eps: 1 } as object),
+      "eps (there are divideBy, epsilon)",
+    ],
+    [
+      "reinforcePlusPlusAdvantages",
+      () => reinforcePlusPlusAdvantages(rewarded(), { kl_factor: 1 } as object),
+      "kl_factor (did you mean klFactor?)",
+    ],
+    [
+      "generalizedAdvantages",
+      () => generalizedAdvantages({ ...rewarded(), values: ones() }, { lamda: 1 } as object),
+      "lamda (did you mean lambda?)",
+    ],
+    [
+      "overlongPenalties",
+      () => overlongPenalties(tensor([1]), { maxTokens: 2, bufer: 1 } as never),
+      "bufer (did you mean buffer?)",
+    ],
+    [
+      "dpoLoss",
+      () => dpoLoss(preferred(), { label_smoothing: 0.1 } as object),
+      "label_smoothing (did you mean labelSmoothing?)",
+    ],
+    ["ipoLoss", () => ipoLoss(preferred(), { tau: 1 } as object), "tau (there are beta)"],
+    [
+      "ktoLoss",
+      () => ktoLoss(preferred(), { good_weight: 2 } as object),
+      "good_weight (did you mean goodWeight?)",
+    ],
+    ["orpoLoss", () => orpoLoss(preferred(), { beta: 1 } as object), "beta (there are lambda)"],
+  ] as const)("an option that %s does not have", (name, of, got) =>
+    refused(of, `[${name}] expected an option, got ${got}`),
+  );
 });

@@ -1,5 +1,5 @@
 import { ops, type Tensor } from "../tensor/index.ts";
-import { argument, checkShapes, widened, withoutGraph } from "./check.ts";
+import { argument, checkChoice, checkOptions, checkShapes, widened, withoutGraph } from "./check.ts";
 import { klEstimate } from "./log-probs.ts";
 
 /** Options of {@link groupAdvantages}. */
@@ -18,14 +18,13 @@ export interface GroupOptions {
  * @param rewards - [N], the samples of a prompt one after the other
  * @param samples - of each prompt
  * @returns [N]
- * @throws {TroupeError} `TENSOR_ARGUMENT` unless the rewards are of complete groups
+ * @throws {TroupeError} `TENSOR_ARGUMENT` unless the rewards are of complete groups, or for an option that it does not have
  * @see Shao et al. 2024, https://arxiv.org/abs/2402.03300
  */
-export function groupAdvantages(
-  rewards: Tensor,
-  samples: number,
-  { divideBy = "group", epsilon = 1e-4 }: GroupOptions = {},
-): Tensor {
+export function groupAdvantages(rewards: Tensor, samples: number, options: GroupOptions = {}): Tensor {
+  checkOptions("groupAdvantages", options, { divideBy: true, epsilon: true });
+  const { divideBy = "group", epsilon = 1e-4 } = options;
+  checkChoice("groupAdvantages", "to divide by", divideBy, ["group", "batch", "none"]);
   return withoutGraph(() => {
     const groups = groupsOf("groupAdvantages", rewards, samples);
     const centered = groups.sub(groups.mean([-1], false).unsqueeze(-1));
@@ -93,8 +92,10 @@ export function tokenRewards(
  */
 export function reinforcePlusPlusAdvantages(
   texts: RewardedTexts,
-  { klFactor = 0.01 }: { readonly klFactor?: number } = {},
+  options: { readonly klFactor?: number } = {},
 ): Tensor {
+  checkOptions("reinforcePlusPlusAdvantages", options, { klFactor: true });
+  const { klFactor = 0.01 } = options;
   return withoutGraph(() => {
     const { mask } = texts;
     const rewards = tokenRewards(texts, klFactor);
@@ -122,8 +123,10 @@ export interface ValuedTexts {
  */
 export function generalizedAdvantages(
   { rewards, values, mask }: ValuedTexts,
-  { gamma = 1, lambda = 0.95 }: { readonly gamma?: number; readonly lambda?: number } = {},
+  options: { readonly gamma?: number; readonly lambda?: number } = {},
 ): { readonly advantages: Tensor; readonly returns: Tensor } {
+  checkOptions("generalizedAdvantages", options, { gamma: true, lambda: true });
+  const { gamma = 1, lambda = 0.95 } = options;
   checkShapes("generalizedAdvantages", { rewards, values, mask });
   return withoutGraph(() => {
     const counted = mask.to(rewards.dtype);
@@ -164,21 +167,26 @@ export function whitened(values: Tensor, mask: Tensor): Tensor {
 }
 
 /**
- * DAPO's penalty of texts near the limit of length: from 0, `buffer` tokens before it, to −1 at it, on a straight line.
+ * DAPO's penalty of texts near the limit of length: from 0, `buffer` tokens before it, to −1 at it, on a straight line. With a
+ * buffer of 0 it is 0 up to the limit, and −1 beyond it.
  * @param lengths - [N], tokens that the policy wrote
  * @returns [N], to be added to the rewards
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for a negative buffer, or an option that it does not have
  * @see Yu et al. 2025, https://arxiv.org/abs/2503.14476
  */
 export function overlongPenalties(
   lengths: Tensor,
-  { maxTokens, buffer }: { readonly maxTokens: number; readonly buffer: number },
+  options: { readonly maxTokens: number; readonly buffer: number },
 ): Tensor {
+  checkOptions("overlongPenalties", options, { maxTokens: true, buffer: true });
+  const { maxTokens, buffer } = options;
+  if (!(buffer >= 0)) throw argument("overlongPenalties", "a buffer of 0 or more tokens", buffer);
   return withoutGraph(() => {
-    return widened(lengths)
+    const left = widened(lengths)
       .neg()
-      .add(maxTokens - buffer)
-      .div(buffer)
-      .clamp(-1, 0);
+      .add(maxTokens - buffer);
+    // The limit itself would be 0 / 0.
+    return buffer === 0 ? left.sign().clampMax(0) : left.div(buffer).clamp(-1, 0);
   });
 }
 

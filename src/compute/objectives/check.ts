@@ -1,4 +1,4 @@
-import { TroupeError } from "../../errors/index.ts";
+import { type NamesOf, refuseUnknown, TroupeError } from "../../errors/index.ts";
 import { noGrad, scope, type Tensor } from "../tensor/index.ts";
 
 /**
@@ -14,6 +14,34 @@ export function checkShapes(where: string, tensors: Readonly<Record<string, Tens
   const other = others.find(({ shape }) => shape !== first?.shape);
   if (first !== undefined && other !== undefined)
     throw argument(where, `${other.name} of shape ${first.shape}, as ${first.name}`, other.shape);
+}
+
+/**
+ * Refuses options that a function does not have, which would otherwise be another method than intended.
+ * @throws {TroupeError} `TENSOR_ARGUMENT`
+ */
+export function checkOptions<Options extends object>(
+  where: string,
+  given: Options,
+  names: NamesOf<Options>,
+): void {
+  refuseUnknown("TENSOR_ARGUMENT", where, given, names);
+}
+
+/**
+ * Refuses a value that is none of those that an option has.
+ * @param option - its name
+ * @throws {TroupeError} `TENSOR_ARGUMENT`
+ */
+export function checkChoice(
+  where: string,
+  option: string,
+  given: unknown,
+  choices: readonly unknown[],
+): void {
+  if (choices.includes(given)) return;
+  const last = choices.slice(-1);
+  throw argument(where, `${option} ${choices.slice(0, -1).join(", ")} or ${last}`, given);
 }
 
 /** The error for an argument of an objective. */

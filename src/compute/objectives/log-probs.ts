@@ -1,5 +1,5 @@
 import { gradEnabled, isInvariant, noGrad, ops, scope, type Tensor, tensor } from "../tensor/index.ts";
-import { argument, checkShapes, widened, withoutGraph } from "./check.ts";
+import { argument, checkChoice, checkShapes, widened, withoutGraph } from "./check.ts";
 
 // N texts, T tokens in each, V words.
 
@@ -61,9 +61,12 @@ export function rowLogProbs(logits: Tensor, tokens: Tensor): Float32Array<ArrayB
  *   https://arxiv.org/abs/2503.20783); 1 for sums.
  * @param mask - [N, T]: 1 at the tokens that count, those that the model wrote; 0 elsewhere
  * @returns [N, T]; a text without tokens weighs nothing
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for another mean
  */
 export function tokenWeights(mask: Tensor, mean: "sequence" | "token" | number): Tensor {
-  if (typeof mean === "number" && !(mean > 0)) throw argument("tokenWeights", "a divisor above 0", mean);
+  if (typeof mean !== "number")
+    checkChoice("tokenWeights", "a mean by a number,", mean, ["sequence", "token"]);
+  else if (!(mean > 0)) throw argument("tokenWeights", "a divisor above 0", mean);
   return withoutGraph(() => {
     const counted = widened(mask);
     if (typeof mean === "number") return counted.div(mean);
@@ -107,6 +110,7 @@ export type KlEstimator = "k1" | "k2" | "k3";
  */
 export function klEstimate(logProbs: Tensor, referenceLogProbs: Tensor, estimator: KlEstimator): Tensor {
   checkShapes("klEstimate", { logProbs, referenceLogProbs });
+  checkChoice("klEstimate", "the estimator", estimator, ["k1", "k2", "k3"]);
   const logRatio = referenceLogProbs.sub(logProbs);
   if (estimator === "k1") return logRatio.neg();
   if (estimator === "k2") return logRatio.square().div(2);

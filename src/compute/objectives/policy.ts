@@ -1,5 +1,5 @@
 import type { Tensor } from "../tensor/index.ts";
-import { checkShapes } from "./check.ts";
+import { checkChoice, checkOptions, checkShapes } from "./check.ts";
 import { weighedMean } from "./log-probs.ts";
 
 /** Texts that a policy has written, and how good they are. */
@@ -38,10 +38,13 @@ export interface PolicyOptions {
  * - RLOO: `leaveOneOutAdvantages`, weights by sequence, and the product of ratios;
  * - REINFORCE++: `reinforcePlusPlusAdvantages`, and weights by token.
  * @returns a scalar
+ * @throws {TroupeError} `TENSOR_ARGUMENT` for an option that it does not have, another ratio, or shapes that do not fit
  */
 export function policyLoss(texts: RatedTexts, options: PolicyOptions = {}): Tensor {
+  checkOptions("policyLoss", options, { clip: true, ratio: true, dualClip: true });
   const { logProbs, oldLogProbs = logProbs.detach(), weights } = texts;
   const { clip = 0.2, ratio: kind = "token", dualClip } = options;
+  checkChoice("policyLoss", "a ratio by", kind, ["token", "mean", "product"]);
   const advantages = texts.advantages.ndim === 1 ? texts.advantages.unsqueeze(-1) : texts.advantages;
   checkShapes("policyLoss", { logProbs, oldLogProbs, weights });
   checkShapes("policyLoss", {
@@ -84,8 +87,10 @@ export interface TokenValues {
  */
 export function valueLoss(
   { values, oldValues, returns, weights }: TokenValues,
-  { clip = 0.2 }: { readonly clip?: number } = {},
+  options: { readonly clip?: number } = {},
 ): Tensor {
+  checkOptions("valueLoss", options, { clip: true });
+  const { clip = 0.2 } = options;
   checkShapes("valueLoss", { values, oldValues, returns, weights });
   const near = oldValues.add(values.sub(oldValues).clamp(-clip, clip));
   const errors = values.sub(returns).square().maximum(near.sub(returns).square());

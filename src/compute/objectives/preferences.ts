@@ -1,5 +1,5 @@
 import { ops, type Tensor } from "../tensor/index.ts";
-import { checkShapes } from "./check.ts";
+import { checkOptions, checkShapes } from "./check.ts";
 
 /** Log-probabilities of pairs of answers, each [N]. */
 export interface AnswerPairs {
@@ -37,8 +37,10 @@ export function rewardModelLoss(chosen: Tensor, rejected: Tensor, margins?: Tens
  */
 export function dpoLoss(
   pairs: ReferredPairs,
-  { beta = 0.1, labelSmoothing = 0 }: { readonly beta?: number; readonly labelSmoothing?: number } = {},
+  options: { readonly beta?: number; readonly labelSmoothing?: number } = {},
 ): Tensor {
+  checkOptions("dpoLoss", options, { beta: true, labelSmoothing: true });
+  const { beta = 0.1, labelSmoothing = 0 } = options;
   const margins = logRatioMargins("dpoLoss", pairs).mul(beta);
   const loss = margins
     .logSigmoid()
@@ -54,7 +56,9 @@ export function dpoLoss(
  * @returns a scalar
  * @see Azar et al. 2023, https://arxiv.org/abs/2310.12036
  */
-export function ipoLoss(pairs: ReferredPairs, { beta = 0.1 }: { readonly beta?: number } = {}): Tensor {
+export function ipoLoss(pairs: ReferredPairs, options: { readonly beta?: number } = {}): Tensor {
+  checkOptions("ipoLoss", options, { beta: true });
+  const { beta = 0.1 } = options;
   return logRatioMargins("ipoLoss", pairs)
     .sub(1 / (2 * beta))
     .square()
@@ -93,6 +97,7 @@ export function ktoLoss(
   { logProbs, referenceLogProbs, isGood }: MarkedAnswers,
   options: KtoOptions = {},
 ): Tensor {
+  checkOptions("ktoLoss", options, { beta: true, kl: true, goodWeight: true, badWeight: true });
   checkShapes("ktoLoss", { logProbs, referenceLogProbs, isGood });
   const { beta = 0.1, kl, goodWeight = 1, badWeight = 1 } = options;
   const logRatios = logProbs.sub(referenceLogProbs);
@@ -114,8 +119,10 @@ export function ktoLoss(
  */
 export function orpoLoss(
   { chosen, rejected }: AnswerPairs,
-  { lambda = 0.1 }: { readonly lambda?: number } = {},
+  options: { readonly lambda?: number } = {},
 ): Tensor {
+  checkOptions("orpoLoss", options, { lambda: true });
+  const { lambda = 0.1 } = options;
   checkShapes("orpoLoss", { chosen, rejected });
   const logOdds = logOddsOf(chosen).sub(logOddsOf(rejected));
   return chosen.mean().neg().sub(logOdds.logSigmoid().mean().mul(lambda));
