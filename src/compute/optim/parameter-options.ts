@@ -1,4 +1,4 @@
-import type { NamesOf } from "../../errors/index.ts";
+import { describeValue, type NamesOf } from "../../errors/index.ts";
 import { atLeastZero } from "./checks.ts";
 import { clipRuleOf } from "./clip.ts";
 import { optionError, refuseUnknown } from "./option-error.ts";
@@ -67,8 +67,15 @@ export abstract class CommonOptimizer {
     this.lr = atLeastZero("lr", options.lr ?? defaults.lr);
     this.groups = groupParameters(mine, { weightDecay, decay, rules });
     this.maximize = options.maximize ?? false;
-    this.clipNorm = clipRuleOf(options.clipNorm)?.max;
+    this.clipNorm = ownLimit(options.clipNorm);
   }
+}
+
+/** The largest norm of one optimizer's gradient. A job's rule is more than that, and may not be taken for it. */
+function ownLimit(clipNorm: unknown): number | undefined {
+  if (clipNorm === undefined) return undefined;
+  if (typeof clipNorm === "number") return clipRuleOf(clipNorm)?.max;
+  throw optionError("clipNorm", "a number, an optimizer's largest L2 norm", describeValue(clipNorm));
 }
 
 /** The fields of every optimizer, as plain data. */
