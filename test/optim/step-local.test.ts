@@ -5,6 +5,7 @@ import {
   clipGradNorm,
   type LocalState,
   releaseState,
+  SGD,
   stepLocal,
 } from "../../src/compute/optim/index.ts";
 import { backward, keep, scope, type Tensor, tensor } from "../../src/compute/tensor/index.ts";
@@ -49,6 +50,30 @@ describe("the local AdamW step", () => {
     );
     for (const difference of moved) expect(difference).toBeCloseTo(-0.01, 5);
     expect(layer.bias?.tensor.toTypedArray()).toEqual(bias);
+    dematerialize(layer);
+  });
+});
+
+describe("the local step of an optimizer with a largest norm of its own", () => {
+  test("clips its parameters by it, whatever the others' gradients and the given norm are", () => {
+    const layer = new Linear(1, 2, { init: fromValues([0, 0]), biasInit: fromValues([0, 0]) });
+    materialize(layer, { seed: 1 });
+    const parameters = layer.namedParameters();
+    const moved = ({ tensor: values }: Parameter) =>
+      Array.from(values.toTypedArray() as Float32Array, (each) => Number(each.toFixed(4)));
+    scope(() =>
+      backward([
+        layer
+          .forward(tensor([[1]], { dtype: "float32" }))
+          .mul(tensor([[3, 4]]))
+          .sum(),
+      ]),
+    );
+    const own = new SGD(parameters, { lr: 1, only: /weight/, clipNorm: 1 });
+    expect(stepLocal(parameters, own, new Map(), 1, { clipNorm: 0.1 })).toBeCloseTo(5, 6);
+    expect(moved(layer.weight)).toEqual([-0.6, -0.8]);
+    stepLocal(parameters, new SGD(parameters, { lr: 1, only: /bias/ }), new Map(), 1);
+    expect(moved(layer.bias as Parameter)).toEqual([-3, -4]);
     dematerialize(layer);
   });
 });

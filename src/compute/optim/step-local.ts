@@ -8,7 +8,10 @@ import { optionError } from "./option-error.ts";
 export interface StepLocalOptions {
   /** Learning rate of this step. Default: the spec's. */
   readonly lr?: number;
-  /** Global L2 norm to which gradients are clipped, or another rule. Default: Infinity. */
+  /**
+   * Global L2 norm to which gradients are clipped, or another rule, unless the optimizer has a norm of its own for those of its
+   * parameters. Default: Infinity.
+   */
   readonly clipNorm?: number | ClipRule;
 }
 
@@ -18,7 +21,7 @@ export interface StepLocalOptions {
  * @param parameters - bound parameters by name: `module.namedParameters()`
  * @param state - filled at the first step; see {@link releaseState}
  * @param step - counted from 1
- * @returns the gradient norm before clipping
+ * @returns the norm before clipping of the gradients that are clipped together
  */
 export function stepLocal(
   parameters: ReadonlyMap<string, { readonly tensor: Tensor }>,
@@ -37,7 +40,7 @@ export function stepLocal(
   return noGrad(() =>
     scope(() => {
       const gradients = gradientsOf(parameters);
-      const norm = clipGradNorm([...gradients.values()], options.clipNorm ?? Number.POSITIVE_INFINITY);
+      const norm = clipped(gradients, spec, options);
       for (const { names, lrFactor, weightDecay } of spec.groups) {
         const lr = (options.lr ?? spec.lr) * lrFactor;
         for (const name of names) {
@@ -52,6 +55,18 @@ export function stepLocal(
       return norm;
     }),
   );
+}
+
+/** Clips gradients as a run does: an optimizer with a norm of its own those of its parameters. @returns their norm before */
+function clipped(
+  gradients: ReadonlyMap<string, Tensor>,
+  { clipNorm, groups }: OptimizerSpec,
+  options: StepLocalOptions,
+): number {
+  if (clipNorm === undefined)
+    return clipGradNorm([...gradients.values()], options.clipNorm ?? Number.POSITIVE_INFINITY);
+  const own = groups.flatMap(({ names }) => names.flatMap((name) => gradients.get(name) ?? []));
+  return clipGradNorm(own, clipNorm);
 }
 
 /** Releases the state that {@link stepLocal} keeps between steps. */
