@@ -75,6 +75,12 @@ describe("the loss scale", () => {
     expect(trace({ ...rule, scale: 2 ** 127, growthInterval: 1 }, [_])).toEqual([[2 ** 127, 0]]);
   });
 
+  it("grows under Megatron's rule where a resumed run has more good steps than its window", () => {
+    const rule = { kind: "megatron", scale: 16, window: 3, hysteresis: 2 } as const;
+    const next = nextLossScale(rule, { scale: 4, goodSteps: 7, hysteresis: 0 }, false);
+    expect(next).toEqual({ scale: 8, goodSteps: 0, hysteresis: 2 });
+  });
+
   it("keeps a static scale whatever happens", () => {
     expect(trace({ kind: "static", scale: 128 }, [_, overflow, _])).toEqual([
       [128, 0],
@@ -91,6 +97,8 @@ describe("the loss scale", () => {
     ["a backoff that grows", { kind: "torch", backoffFactor: 2 }],
     ["half a step", { kind: "bmtrain", goodSteps: 0.5 }],
     ["a window of no steps", { kind: "megatron", window: 0 }],
+    ["Megatron's minimum above the scale", { kind: "megatron", scale: 2, min: 4 }],
+    ["BMTrain's minimum above the scale", { kind: "bmtrain", scale: 2, min: 4 }],
     ["rules of nobody", { kind: "apex" } as unknown as LossScaleRule],
   ] as const)("refuses %s", (__, rule) => {
     expect(() => initialLossScale(rule)).toThrow(expect.objectContaining({ code: "OPTIMIZER_OPTION" }));

@@ -115,6 +115,7 @@ function bmtrain(rule: BMTrainLossScale): Rules {
   const given = positive("lossScale.factor", rule.factor ?? 2);
   const factor = given < 1 ? 1 / given : given;
   count("lossScale.goodSteps", needed);
+  atMost(scale, min);
   const within = (value: number) => (clamp ? Math.min(max, Math.max(min, value)) : value);
   return {
     initial: start(scale, 0),
@@ -136,6 +137,7 @@ function megatron(rule: MegatronLossScale): Rules {
   count("lossScale.window", window);
   count("lossScale.hysteresis", hysteresis);
   positive("lossScale.min", min);
+  atMost(scale, min);
   return {
     initial: start(scale, hysteresis),
     overflow: (state) => {
@@ -147,7 +149,7 @@ function megatron(rule: MegatronLossScale): Rules {
       };
     },
     good: (state) =>
-      state.goodSteps + 1 === window
+      state.goodSteps + 1 >= window
         ? { scale: state.scale * 2, goodSteps: 0, hysteresis }
         : { ...state, goodSteps: state.goodSteps + 1 },
   };
@@ -175,6 +177,11 @@ function start(scale: number, hysteresis: number): LossScaleState {
   if (!(scale > 0 && scale <= LARGEST_SCALE))
     throw optionError("lossScale.scale", "from 0 to 2 ** 127", scale);
   return { scale, goodSteps: 0, hysteresis };
+}
+
+/** Refuses a minimum above the scale: the first overflow would raise it, or nothing would ever lower it. */
+function atMost(scale: number, min: number): void {
+  if (min > scale) throw optionError("lossScale.min", `at most the scale, ${scale}`, min);
 }
 
 function positive(option: string, value: number): number {
