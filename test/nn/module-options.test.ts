@@ -7,6 +7,7 @@ import {
   ExpertMLP,
   Linear,
   MixtureOfExperts,
+  WeightNormConv1d,
 } from "../../src/compute/nn/index.ts";
 
 it.each([
@@ -14,6 +15,11 @@ it.each([
   ["Conv1D", () => new Conv1D(2, 2, { actvation: "relu" } as object), "actvation (did you mean activation?)"],
   ["Conv1d", () => new Conv1d(2, 2, 3, { pading: 1 } as object), "pading (did you mean padding?)"],
   ["Conv2d", () => new Conv2d(2, 2, 3, { strides: 1 } as object), "strides (did you mean stride?)"],
+  [
+    "WeightNormConv1d",
+    () => new WeightNormConv1d(2, 2, 3, 2, { bias: false } as object),
+    "bias (there are stride, padding, dilation, groups, init)",
+  ],
   ["BatchNorm1d", () => new BatchNorm1d(2, { epsilon: 1 } as object), "epsilon (there are eps, momentum)"],
   [
     "ExpertMLP",

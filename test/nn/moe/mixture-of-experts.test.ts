@@ -132,6 +132,7 @@ describe("a mixture of experts", () => {
     [{ k: 3 as never }, "expected 1 or 2 experts per token, got 3"],
     [{ capacityFactor: 0 }, "expected capacity factors that are positive, got 0"],
     [{ minCapacity: 0.5 }, "expected minCapacity to be an integer ≥ 1, got 0.5"],
+    [{ noise: "RSample" as never }, 'noise "none", "jitter" or "rsample", got RSample'],
     [{ k: 2, noise: "rsample" }, 'noise "rsample" for k = 1 only'],
   ])("refuses %j", (options, message) => {
     expect(() => new MixtureOfExperts(6, new ExpertMLP(4, 6, 12), options)).toThrow(message);

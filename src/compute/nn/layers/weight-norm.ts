@@ -1,3 +1,4 @@
+import type { NamesOf } from "../../../errors/index.ts";
 import { empty, ops, scope, type Tensor } from "../../tensor/index.ts";
 import {
   defineInitializer,
@@ -7,6 +8,7 @@ import {
   zeros,
 } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
+import { refuseUnknownOptions } from "../module/module-options.ts";
 import { Parameter } from "../module/parameter.ts";
 import { type ConvolutionOptions, convolve1d } from "./convolution.ts";
 
@@ -39,6 +41,14 @@ class WeightNorm extends Module {
   }
 }
 
+const OPTIONS: NamesOf<Omit<ConvolutionOptions, "bias">> = {
+  stride: true,
+  padding: true,
+  dilation: true,
+  groups: true,
+  init: true,
+};
+
 /** A {@link Conv1d} whose weight is a {@link WeightNorm}, with torch's names: bias, parametrizations.weight.original0 and 1. */
 export class WeightNormConv1d extends Module {
   readonly bias: Parameter;
@@ -54,6 +64,7 @@ export class WeightNormConv1d extends Module {
     options: Omit<ConvolutionOptions, "bias"> = {},
   ) {
     super();
+    refuseUnknownOptions(this, options, OPTIONS);
     const perOutput = (numInputs / (options.groups ?? 1)) * kernel;
     const bound = 1 / Math.sqrt(perOutput);
     this.bias = new Parameter([numOutputs], options.init === undefined ? uniform(-bound, bound) : zeros);

@@ -44,6 +44,8 @@ const NAMES: NamesOf<MixtureOptions> = {
   ...{ randomTokenSelection: true, noise: true, balance: true, residual: true, init: true },
 };
 
+const NOISES = ["none", "jitter", "rsample"];
+
 const JITTER = 1e-2;
 
 /** The result of {@link MixtureOfExperts}. */
@@ -195,6 +197,7 @@ function check(options: MixtureOfExperts["options"], numExperts: number): void {
   if (!Number.isSafeInteger(minCapacity) || minCapacity < 1)
     refuse("minCapacity to be an integer ≥ 1", minCapacity);
   if (balance !== "batch" && balance !== "sequence") refuse('balance "batch" or "sequence"', balance);
+  if (!NOISES.includes(noise)) refuse('noise "none", "jitter" or "rsample"', noise);
   if (noise === "rsample" && k === 2)
     refuse('noise "rsample" for k = 1 only, as the second choice is always drawn', noise);
 }
