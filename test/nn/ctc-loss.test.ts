@@ -55,12 +55,18 @@ describe("connectionist temporal classification", () => {
     });
   });
 
-  test("has a shape where logits have no memory, and refuses labels that are no classes", () => {
+  test("has a shape where logits have no memory, and refuses what is no class and no option", () => {
     scope(() => {
       const labels = tensor([[1, 3]], { dtype: "int64" });
       const loss = ctcLoss(ops.troupe.placeholder([1, 5, 3], "float32"), labels);
       expect([loss.device, loss.shape]).toEqual(["meta", []]);
       expect(refusal(() => ctcLoss(empty([1, 5, 3]), labels))?.message).toContain("labels below 3");
+      const torchs = { zero_infinity: true } as object;
+      expect(refusal(() => ctcLoss(empty([1, 5, 3]), labels, torchs))?.message).toContain("zeroInfinity?");
+      const mean = { reduction: "avg" as never };
+      expect(refusal(() => ctcLoss(empty([1, 5, 3]), labels, mean))?.message).toContain(
+        "mean or sum, got avg",
+      );
       expect(refusal(() => ctcLoss(empty([2, 5, 3]), labels))?.message).toContain("labels of int64 [B, L]");
     });
   });

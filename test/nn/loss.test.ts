@@ -159,6 +159,25 @@ describe("the cross entropy of a projection", () => {
     });
   });
 
+  test.each([
+    [
+      "crossEntropy",
+      { label_smoothing: 0.1 },
+      "an option, got label_smoothing (did you mean labelSmoothing?)",
+    ],
+    ["crossEntropy", { bias: 1 }, "an option, got bias"],
+    ["crossEntropy", { reduction: "avg" }, "the reduction mean, sum or none, got avg"],
+    ["linearCrossEntropy", { ignore_index: 0 }, "an option, got ignore_index (did you mean ignoreIndex?)"],
+    ["linearCrossEntropy", { reduction: "none" }, "the reduction mean or sum, got none"],
+  ])("refuses what would be another loss: %s of %o", (name, options, message) => {
+    scope(() => {
+      const [x, targets] = [random([2, 5], 1), tensor([1, 4], { dtype: "int64" })];
+      const loss = { crossEntropy: () => crossEntropy(x, targets, options as never) }[name];
+      const linear = () => linearCrossEntropy(x, random([5, 5], 2), targets, options as never);
+      expect(loss ?? linear).toThrow(`[${name}] expected ${message}`);
+    });
+  });
+
   test("refuses targets, weights and smoothing out of range", () => {
     scope(() => {
       const [x, targets] = [random([2, 5], 1), tensor([1, 5], { dtype: "int64" })];

@@ -1,5 +1,7 @@
+import type { NamesOf } from "../../../errors/index.ts";
 import { type Device, grad, noGrad, onDevice, ops, scope, type Tensor } from "../../tensor/index.ts";
 import { argumentError } from "../argument-error.ts";
+import { checkLossOptions } from "./loss-options.ts";
 
 /** Options of connectionist temporal classification; defaults are torch's. */
 export interface CtcOptions {
@@ -13,15 +15,19 @@ export interface CtcOptions {
   readonly zeroInfinity?: boolean;
 }
 
+const NAMES: NamesOf<CtcOptions> = { inputLengths: true, blank: true, reduction: true, zeroInfinity: true };
+
 /**
  * Computes the CTC loss: minus the log-probability of all alignments of labels with frames, in nats.
  * @param logits - [B, T, V], float; log-probabilities are computed in float32
  * @param labels - [B, L], int64: each row's labels, then negative padding
  * @returns float32 scalar
- * @throws {TroupeError} `MODULE_ARGUMENT` if logits and labels differ in rows, or a label is not below V
+ * @throws {TroupeError} `MODULE_ARGUMENT` if logits and labels differ in rows, or a label is not below V, and for an option that
+ *   it does not have
  * @see Graves et al. 2006, https://www.cs.toronto.edu/~graves/icml_2006.pdf
  */
 export function ctcLoss(logits: Tensor, labels: Tensor, options: CtcOptions = {}): Tensor {
+  checkLossOptions("ctcLoss", options, NAMES, ["mean", "sum"]);
   const { blank = 0, reduction = "mean", zeroInfinity = false } = options;
   const [batch = 0, numFrames = 0, numClasses = 0] = logits.shape;
   // A pipeline stage other than the last needs only the shape. This has the same shape, and keeps about as much memory.

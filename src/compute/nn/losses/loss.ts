@@ -1,4 +1,4 @@
-import { describeValue, TroupeError } from "../../../errors/index.ts";
+import { describeValue, type NamesOf, TroupeError } from "../../../errors/index.ts";
 import {
   full,
   gradEnabled,
@@ -12,6 +12,7 @@ import {
   zeros,
 } from "../../tensor/index.ts";
 import { isFused } from "../fusion.ts";
+import { checkLossOptions } from "./loss-options.ts";
 import { type ClassShare, type LossOptions, WeighedRows } from "./weighed-rows.ts";
 
 /** Rows with this target are ignored. */
@@ -23,6 +24,12 @@ export interface LinearLossOptions extends LossOptions {
   /** [V], added to the logits; with `share`, of this rank's classes. Default: none. */
   readonly bias?: Tensor | undefined;
 }
+
+const NAMES: NamesOf<LossOptions> = {
+  ...{ ignoreIndex: true, classWeights: true, labelSmoothing: true, reduction: true },
+};
+
+const LINEAR_NAMES: NamesOf<LinearLossOptions> = { ...NAMES, bias: true };
 
 /** libtorch's number of the reduction. */
 const MEAN = 1;
@@ -42,9 +49,11 @@ const maxLogitsBytes = (hidden: Tensor) => (isOnGpu(hidden) ? 2 ** 30 : 64 * 2 *
  * @param logits - [..., V], float
  * @param targets - [...], int64, each in [0, V) or ignored
  * @returns float32, a scalar, or [N] over all rows for reduction "none"
- * @throws {TroupeError} `TENSOR_ARGUMENT` if one is not a tensor
+ * @throws {TroupeError} `TENSOR_ARGUMENT` if one is not a tensor, `MODULE_ARGUMENT` for an option out of range, or that it does
+ *   not have
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptions = {}): Tensor {
+  checkLossOptions("crossEntropy", options, NAMES, ["mean", "sum", "none"]);
   for (const [name, given] of Object.entries({ logits, targets }))
     if (!(given instanceof Tensor)) throw notTensor(name, given);
   const numClasses = logits.shape.at(-1) ?? 0;
@@ -69,6 +78,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
  * @param share - if other ranks hold the other classes: all of them call this together with the same hidden states and
  *   targets; the gradient of `hidden` is then the part that comes from this rank's classes
  * @returns float32 scalar
+ * @throws {TroupeError} `MODULE_ARGUMENT` for an option out of range, or that it does not have
  */
 export function linearCrossEntropy(
   hidden: Tensor,
@@ -77,10 +87,13 @@ export function linearCrossEntropy(
   options: LinearLossOptions = {},
   share?: ClassShare,
 ): Tensor {
+  checkLossOptions("linearCrossEntropy", options, LINEAR_NAMES, ["mean", "sum"]);
   const rows = hidden.reshape([-1, hidden.shape.at(-1) ?? 0]); // [N, D]
   const ids = targets.reshape([-1]); // [N]
-  if (!isFused() && share === undefined)
-    return crossEntropy(ops.linear(rows, weight, options.bias), ids, options);
+  if (!isFused() && share === undefined) {
+    const { bias, ...ofRows } = options;
+    return crossEntropy(ops.linear(rows, weight, bias), ids, ofRows);
+  }
   const hasValues = hidden.device !== "meta"; // a pipeline stage other than the last needs only the shape
   const isWeighed = share !== undefined || options.bias !== undefined || !isPlain(options);
   if (isWeighed && isMetered(hidden)) return plannedCrossEntropy(rows, weight, options.bias);
