@@ -1,19 +1,22 @@
 import { TroupeError } from "../../../errors/index.ts";
-import { noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
-import { type Initializer, normal } from "../module/initializer.ts";
+import { empty, noGrad, ops, scope, type Tensor } from "../../tensor/index.ts";
+import { argumentError } from "../argument-error.ts";
+import { defineInitializer, type Initializer, initializeSlice, normal } from "../module/initializer.ts";
 import { Module } from "../module/module.ts";
 import { Parameter } from "../module/parameter.ts";
 
 /** A table of vectors looked up by integer ids. Default: weight [rows, width], normal with deviation 1. */
 export class Embedding extends Module {
   readonly weight: Parameter;
-  /** The row of the padding token, which gets no gradient; undefined if there is none. */
+  /** The row of the padding token, which begins as zeros and gets no gradient; undefined if there is none. */
   readonly paddingRow: number | undefined;
   #behind: (Module & { forward(rows: Tensor): Tensor }) | undefined;
 
+  /** @throws {TroupeError} `MODULE_ARGUMENT` for a padding row that is not one of the rows */
   constructor(numRows: number, width: number, init: Initializer = normal(0, 1), paddingRow?: number) {
     super();
-    this.weight = new Parameter([numRows, width], init);
+    const plain = new Parameter([numRows, width], init);
+    this.weight = paddingRow === undefined ? plain : withPadding(plain, paddingRow);
     this.paddingRow = paddingRow;
   }
 
@@ -49,6 +52,33 @@ export class Embedding extends Module {
     return this.finish(this.lookUp(ids));
   }
 }
+
+function withPadding({ shape, init }: Parameter, paddingRow: number): Parameter {
+  const [numRows = 0] = shape;
+  if (!Number.isSafeInteger(paddingRow) || paddingRow < 0 || paddingRow >= numRows)
+    throw argumentError("Embedding", `a padding row from 0 to ${numRows - 1}`, paddingRow);
+  return new Parameter(shape, padded({ init, paddingRow }));
+}
+
+interface Padded {
+  readonly init: Initializer;
+  readonly paddingRow: number;
+}
+
+/** The values of another initializer, with zeros in the row of the padding token. */
+const padded = defineInitializer<Padded>(
+  import.meta.url,
+  "embedding with a padding row",
+  ({ seed, name, shape, begin, end }, { init, paddingRow }) => {
+    const values = empty([end - begin]);
+    initializeSlice(values, { name, shape, init }, seed, begin);
+    const [, width = 0] = shape;
+    const first = Math.max(begin, paddingRow * width);
+    const last = Math.min(end, (paddingRow + 1) * width);
+    if (first < last) values.narrow(0, first - begin, last - first).zero_();
+    return values;
+  },
+);
 
 /**
  * Makes an error that names the id without a row, because libtorch says only that an index is out of range; undefined for any

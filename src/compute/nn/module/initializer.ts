@@ -1,4 +1,4 @@
-import { TroupeError } from "../../../errors/index.ts";
+import { isRecord, TroupeError } from "../../../errors/index.ts";
 import { type DefinedIn, Definitions } from "../../definitions/index.ts";
 import {
   type DType,
@@ -71,7 +71,17 @@ export function defineInitializer<Settings = undefined>(
 
 /** Loads the modules of users' initializers into this thread. @throws {TroupeError} `DEFINITION` */
 export async function loadInitializers(initializers: Iterable<Initializer>): Promise<void> {
-  for (const init of initializers) if (init.kind === "defined") await defined.load(init);
+  for (const init of initializers) {
+    if (init.kind !== "defined") continue;
+    await defined.load(init);
+    await loadInitializers(initializersIn(init.settings));
+  }
+}
+
+/** One that changes the values of another has it among its settings. */
+function initializersIn(settings: unknown): Initializer[] {
+  const isInitializer = (value: unknown) => isRecord(value) && value.kind === "defined";
+  return isRecord(settings) ? (Object.values(settings).filter(isInitializer) as Initializer[]) : [];
 }
 
 /** Initializes with a normal distribution. */
