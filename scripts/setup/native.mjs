@@ -57,12 +57,12 @@ export function isCurrent(folder) {
   return info.sourceHash === sourceHash();
 }
 
-/** A compiler and cmake: brought by apt where this can be done without asking. */
+/** A compiler, cmake and make: brought by apt where this can be done without asking. */
 export async function ensureTools() {
   const missing = missingTools();
   if (missing.length === 0) return;
   const packages = missing.map(({ debian }) => debian);
-  const names = missing.map(({ program }) => program).join(" and ");
+  const names = missing.map(({ program }) => program).join(", ");
   if (!canApt())
     throw new SetupError({
       where: "tools",

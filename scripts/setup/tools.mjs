@@ -12,11 +12,14 @@ import { ask } from "./child.mjs";
 /** The version that native/CMakeLists.txt requires. */
 const cmakeFloor = [3, 18];
 
-/** The compiler and cmake, as they are on this machine. */
+/** The compiler, cmake and the program that it builds with, as they are on this machine. */
 export function tools() {
   const compiler = look(process.env.CXX ?? "c++", "g++");
   const cmake = look("cmake", "cmake");
-  return [compiler, { ...cmake, usable: cmake.usable && isNewEnough(cmake.version ?? "") }];
+  // Debian's cmake only recommends make, so that apt may leave it out.
+  const isNinja = process.env.CMAKE_GENERATOR?.startsWith("Ninja") ?? false;
+  const builder = isNinja ? look("ninja", "ninja-build") : look("make", "make");
+  return [compiler, { ...cmake, usable: cmake.usable && isNewEnough(cmake.version ?? "") }, builder];
 }
 
 /** The tools without which nothing can be built. */
