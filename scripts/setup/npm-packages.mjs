@@ -12,7 +12,9 @@ import { SetupError, step } from "./say.mjs";
 export async function ensureNpmPackages() {
   if (!packagesMatchLock()) {
     await step("npm packages", "npm ci, about 160 MB and 20 s", async () => {
-      const { ok, tail } = await capture("npm", ["ci", "--loglevel=error"], { cwd: root });
+      // NODE_ENV=production would leave out those that build and test, and each start would install all of them again.
+      const args = ["ci", "--include=dev", "--loglevel=error"];
+      const { ok, tail } = await capture("npm", args, { cwd: root });
       if (!ok)
         throw new SetupError(
           { where: "npm ci", expected: "every package of package-lock.json", got: "a failure of npm" },
