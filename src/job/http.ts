@@ -106,10 +106,16 @@ export class HttpServer {
   listen(host: string, port: number, refused: (cause: NodeJS.ErrnoException) => Error): Promise<number> {
     return new Promise((resolve, reject) => {
       const failed = (cause: Error) => reject(refused(cause));
-      this.server.once("error", failed).listen(port, host, () => {
+      const listening = () => {
         this.server.off("error", failed);
         resolve((this.server.address() as AddressInfo).port);
-      });
+      };
+      try {
+        this.server.once("error", failed).listen(port, host, listening);
+      } catch (cause) {
+        // Node throws at once for a number that is no port.
+        failed(cause as Error);
+      }
     });
   }
 

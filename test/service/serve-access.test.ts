@@ -88,6 +88,18 @@ describe("access to a checkpoint server", () => {
     );
   });
 
+  test.each([-1, 1.5, 65_536])(
+    "a number that is no port, %d, is refused as one that is taken",
+    async (port) => {
+      const folder = await temporaryFolder();
+      await using service = await CheckpointService.open({ dir: join(folder, "run") });
+      const tokenFile = join(folder, "token");
+      const error = await refusal(() => CheckpointServer.listen(service, { port, tokenFile }));
+      expect(error).toMatchObject({ code: "CHECKPOINT_SERVE" });
+      expect(error.message).toContain(`expected to listen on port ${port}, got "options.port should be`);
+    },
+  );
+
   test("a socket that a killed server left is taken over; one that answers, and any other file, is not", async () => {
     const { service, socket, server } = await served("socket");
     expect((await refusal(() => CheckpointServer.listen(service, { socket }))).code).toBe("CHECKPOINT_SERVE");

@@ -29,7 +29,10 @@ export function addServeCommand(program: Command): void {
   addOptionFlags(command, options).addOption(settingFlag());
 }
 
-/** Serves until a signal, or until the model cannot go on; the state is saved at the end. */
+/**
+ * Serves until a signal, or until the model cannot go on; the state is saved at the end.
+ * @throws the error that ended the model
+ */
 async function serve(job: string, flags: ConfigFlags & PlaceFlags, command: Command): Promise<void> {
   checkPlace(flags);
   if (readLaunch(process.env) !== undefined)
@@ -45,8 +48,11 @@ async function serve(job: string, flags: ConfigFlags & PlaceFlags, command: Comm
   await using runtime = await Runtime.spawn(asked);
   printAddress(runtime.dashboardUrl, runtime.dashboardTokenFile);
   for (const sink of await sinksOf(output, dir, asked.debug ?? false)) runtime.addSink(sink);
-  const failed = Promise.withResolvers<void>();
-  runtime.on("run.failed", () => failed.resolve());
+  const failed = Promise.withResolvers<"failed">();
+  // Frozen copies of the model, which have names, may fail: it goes on.
+  runtime.on("run.failed", ({ model }) => {
+    if (model === undefined) failed.resolve("failed");
+  });
   await using model = await runtime.open(url, set);
   await using server = await ModelServer.listen(model, runtime, {
     socket: flags.socket,
@@ -55,7 +61,8 @@ async function serve(job: string, flags: ConfigFlags & PlaceFlags, command: Comm
   });
   const token = tokenFile === undefined ? "" : `, token in ${tokenFile}`;
   process.stderr.write(`troupe: serving ${job} at ${server.address}${token}\n`);
-  await Promise.race([end.heard, failed.promise]);
+  // A client has heard of the error, so disposing the model would not throw it.
+  if ((await Promise.race([end.heard, failed.promise])) === "failed") await model.close();
 }
 
 function tokenFileOf({ port, tokenFile }: PlaceFlags, dir: string | undefined): string | undefined {

@@ -16,10 +16,12 @@ export function addPlaceFlags(command: Command, token: string): Command {
     .option("--token-file <path>", `file of the token, created if missing (default: ${token})`);
 }
 
-/** @throws {TroupeError} `USAGE` unless there is one place, and a token for a port alone */
+/** @throws {TroupeError} `USAGE` unless there is one place, which can be one, and a token for a port alone */
 export function checkPlace({ socket, port, tokenFile }: PlaceFlags): void {
   if ((socket === undefined) === (port === undefined))
     throw usage("--socket PATH or --port N", socket === undefined ? "neither" : "both", "choose one");
+  if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535))
+    throw usage("--port to be a whole number from 0 to 65535", String(port), "0 chooses any free one");
   if (socket !== undefined && tokenFile !== undefined)
     throw usage("--token-file with --port", "--socket", "a socket asks for no token");
 }
