@@ -228,6 +228,29 @@ describe("a hub", () => {
     expect(readdirSync(shards).toSorted()).toEqual(["train-000000.tar", "train-000001.tar"]);
   });
 
+  it.each(["main", LocalHub.commit])(
+    "an interrupted download of a dataset's part at %s is not taken for complete, and a later one fetches the rest",
+    async (revision) => {
+      const options = { folder: home, environment: environment(), firstDelayMs: 1 };
+      const findPart = (part: string) => findData(`glue@${revision}`, part, options);
+      await findPart("cola");
+      // The first of its two files arrives, the second never.
+      hub.cuts.push(1 << 20, ...Array.from({ length: 12 }, () => 0));
+      await expect(findPart("mrpc")).rejects.toThrow("mrpc/validation.jsonl");
+      hub.cuts.length = 0;
+      const folder = await findPart("mrpc");
+      expect(readdirSync(folder).toSorted()).toEqual(["train.jsonl", "validation.jsonl"]);
+      const { length } = hub.requests;
+      expect(await findPart("mrpc")).toBe(folder);
+      expect(hub.requests).toHaveLength(length);
+      // A file that was lost since is fetched again, but not by an offline run.
+      rmSync(join(folder, "train.jsonl"));
+      const offline = { ...options, environment: environment({ HF_HUB_OFFLINE: "1" }) };
+      expect(readdirSync(await findData(`glue@${revision}`, "mrpc", offline))).toEqual(["validation.jsonl"]);
+      expect(readdirSync(await findPart("mrpc"))).toHaveLength(2);
+    },
+  );
+
   // Python's own library, where it is at hand: TROUPE_PYTHON names an interpreter that has it.
   const python = process.env.TROUPE_PYTHON;
   it.skipIf(python === undefined)(

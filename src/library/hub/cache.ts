@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join, relative } from "node:path";
-import { maxFileBytes, readBoundedTextSync } from "../../errors/untrusted/index.ts";
+import { basename, dirname, join, relative } from "node:path";
+import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../errors/untrusted/index.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -58,6 +58,33 @@ export class CachedRepository {
     return existsSync(join(this.snapshotOf(commit), file));
   }
 
+  /** Whether a snapshot has all files of a dataset's part, as {@link noteComplete} wrote them down. */
+  isComplete(snapshot: string, part: string): boolean {
+    const commit = basename(snapshot);
+    try {
+      const text = readBoundedTextSync(this.#noteOf(commit, part), maxFileBytes.index);
+      return (parseBoundedJson(text) as string[]).every((file) => this.has(commit, file));
+    } catch {
+      return false;
+    }
+  }
+
+  /** Notes which files a dataset's part has, once all of them are in the snapshot. */
+  noteComplete(commit: string, part: string, files: readonly string[]): void {
+    if (this.isComplete(commit, part)) return;
+    try {
+      replaceText(this.#noteOf(commit, part), JSON.stringify(files));
+    } catch {
+      // A cache that cannot be written costs only the question, again.
+    }
+  }
+
+  /** Outside `snapshots`, where Python takes each name for a commit. */
+  #noteOf(commit: string, part: string): string {
+    const name = part === "" ? commit : `${commit}-${encodeURIComponent(part)}`;
+    return join(this.folder, ".complete", name);
+  }
+
   snapshotOf(commit: string): string {
     return join(this.folder, "snapshots", commit);
   }
@@ -87,13 +114,16 @@ export class CachedRepository {
     const { revision } = this.#repository;
     if (revision === commit) return;
     const place = join(this.folder, "refs", revision);
-    if (textOf(place) === commit) return;
-    mkdirSync(dirname(place), { recursive: true });
-    const draft = `${place}.${randomUUID()}`;
-    // In a shared cache, another user's link of this name must not be followed.
-    writeFileSync(draft, commit, { flag: "wx" });
-    renameSync(draft, place);
+    if (textOf(place) !== commit) replaceText(place, commit);
   }
+}
+
+function replaceText(place: string, text: string): void {
+  mkdirSync(dirname(place), { recursive: true });
+  const draft = `${place}.${randomUUID()}`;
+  // In a shared cache, another user's link of this name must not be followed.
+  writeFileSync(draft, text, { flag: "wx" });
+  renameSync(draft, place);
 }
 
 /** Returns the names of all repositories of a kind in the cache. */

@@ -93,9 +93,12 @@ async function atHub(
   if (repository === undefined) return undefined;
   const folderIn = (snapshot: string | undefined) =>
     kind === "models" || snapshot === undefined ? snapshot : dataIn(snapshot, part);
-  const { snapshot } = new CachedRepository(repository, environment);
+  const cached = new CachedRepository(repository, environment);
+  const { snapshot } = cached;
   const here = folderIn(snapshot);
-  if (here !== undefined && (kind === "datasets" || isCompleteModel(here))) return here;
+  const isComplete = (folder: string) =>
+    kind === "models" ? isCompleteModel(folder) : cached.isComplete(folder, part);
+  if (here !== undefined && isComplete(snapshot as string)) return here;
   if (isOffline(environment)) return here;
   try {
     return folderIn(await fetchSnapshot(repository, part, { environment, tell, firstDelayMs }));

@@ -59,6 +59,7 @@ export async function fetchSnapshot(
     await download(hub, { file, facts, blob, lock: cached.lock(facts.etag), tell });
     cached.link(commit, file, facts.etag);
   }
+  if (repository.kind === "datasets") cached.noteComplete(commit, part, wanted);
   cached.point(commit);
   return cached.snapshotOf(commit);
 }
