@@ -183,20 +183,30 @@ describe("troupe checkpoint", () => {
     expect((await readdir(run)).toSorted()).toEqual(["latest", "step-000004", "step-000008"]);
   });
 
+  test("prune refuses a place where nothing is, and makes no folder there", async () => {
+    const place = join(folder, "tun");
+    const { code, err } = await checkpoint("prune", place, "--keep-last", "2");
+    expect(code).toBe(2);
+    expect(err).toContain(`expected a checkpoint in ${place}, got none`);
+    expect(await readdir(folder)).not.toContain("tun");
+  });
+
   test.each([
     [["list", "/nowhere"], "got none"],
     [["verify", "/nowhere"], "got none"],
     [["inspect", "/nowhere"], "got none"],
     [["prune", "RUN", "--keep-last", "0"], "keep.last"],
     [["prune", "RUN"], "--keep-last"],
+    [["prune", "RUN/step-000008", "--keep-last", "1"], "expected the folder of a run, got step-000008"],
     [["list", "s3://"], "s3://BUCKET"],
     [["serve", "--dir", "RUN"], "--socket PATH or --port N"],
     [["serve", "--dir", "RUN", "--socket", "s", "--token-file", "t"], "--token-file with --port"],
     [["convert", "RUN", "x", "--to", "megatron", "--max-file-size", "1MB"], "--max-file-size with --to hf"],
     [["serve"], "--dir"],
+    [["serve", "--dir", "RUN", "--port", "65536"], "a whole number from 0 to 65535, got 65536"],
     [["verify", "RUN", "--step", "x"], "a number"],
   ])("exits with 2 and one line for %j", async (args, message) => {
-    const { code, err, out } = await checkpoint(...args.map((arg) => (arg === "RUN" ? run : arg)));
+    const { code, err, out } = await checkpoint(...args.map((arg) => arg.replace(/^RUN\b/, run)));
     expect([code, out]).toEqual([2, ""]);
     expect(err).toContain(message);
     expect(err.trim().split("\n")).toHaveLength(1);

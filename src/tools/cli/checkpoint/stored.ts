@@ -3,7 +3,7 @@ import { TroupeError } from "../../../errors/index.ts";
 import { formatBytes } from "../../../job/events/index.ts";
 import * as stored from "../../../library/checkpoint/index.ts";
 import { table } from "../../planner/index.ts";
-import { print } from "../flags.ts";
+import { print, usage } from "../flags.ts";
 
 interface StepFlags {
   readonly step?: number;
@@ -153,10 +153,12 @@ interface PruneFlags extends StepFlags {
 
 /**
  * `troupe checkpoint prune RUN`.
- * @throws {TroupeError} `CHECKPOINT_LOCKED` while a run or a service saves there; `CHECKPOINT_DIRECTORY` where some could not be removed
+ * @throws {TroupeError} `CHECKPOINT_MISSING` where there is none; `USAGE` for the place of one; `CHECKPOINT_LOCKED` while a run or a
+ * service saves there; `CHECKPOINT_DIRECTORY` where some could not be removed
  */
 export async function pruneCheckpoints(location: string, flags: PruneFlags): Promise<void> {
-  const storage = await stored.openStorage(location);
+  const { storage, name } = await selectCheckpoints(location);
+  if (name !== undefined) throw usage("the folder of a run", name, `give ${storage.location}`);
   const rule = { last: flags.keepLast, ...(flags.keepEvery === undefined ? {} : { every: flags.keepEvery }) };
   const { removed, failed } = flags.dryRun
     ? { removed: await stored.plannedPrune(storage, rule), failed: [] }
@@ -185,7 +187,7 @@ async function selectCheckpoints(location: string, step?: number) {
   const all = await stored.listCheckpoints(storage);
   const wanted = step === undefined ? name : stored.stepFolder(step);
   const checkpoints = wanted === undefined ? all : all.filter((facts) => facts.name === wanted);
-  if (checkpoints.length > 0) return { storage, checkpoints };
+  if (checkpoints.length > 0) return { storage, name, checkpoints };
   throw stored.noCheckpoint(
     storage.location,
     wanted,
