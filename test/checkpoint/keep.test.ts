@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { listCheckpoints } from "../../src/library/checkpoint/reading/inventory.ts";
+import { namedIn, nameState } from "../../src/library/checkpoint/reading/named-states.ts";
 import { openCheckpoint } from "../../src/library/checkpoint/reading/open-checkpoint.ts";
 import { type KeepRule, prune } from "../../src/library/checkpoint/saving/prune.ts";
 import { writeCheckpoint } from "../../src/library/checkpoint/saving/save-checkpoint.ts";
@@ -92,6 +93,21 @@ describe("a rule of what to keep", () => {
     await writeFile(join(folder, "named.json"), '{"best":{"step":1}}');
     await prune(new LocalFolder(folder), { last: 1 });
     expect(await stepsIn()).toEqual([3, 1]);
+  });
+
+  test("keeps every checkpoint that has a name, however many names there are", async () => {
+    await save([1, 2, 3]);
+    const many = Array.from({ length: 5_000 }, (_, index) => [`try-${index}`, { step: 1, metric: index }]);
+    await writeFile(join(folder, "named.json"), JSON.stringify(Object.fromEntries(many)));
+    const storage = new LocalFolder(folder);
+    await nameState(storage, { as: "best" }, 2);
+    await prune(storage, { last: 1 });
+    expect(await stepsIn()).toEqual([3, 2, 1]);
+    expect(Object.keys(await namedIn(storage))).toHaveLength(5_001);
+    await truncate(join(folder, "named.json"), (16 << 20) + 1);
+    const error = await refusal(() => prune(storage, { last: 1 }));
+    expect(error.message).toContain(`expected at most 16777216 bytes in ${join(folder, "named.json")}`);
+    expect(await readdir(folder)).toContain("step-000001");
   });
 
   test("removes no folder without a manifest, which is no checkpoint", async () => {

@@ -171,6 +171,31 @@ describe("checkpoints in S3", () => {
     expect(best.state.step).toBe(1);
   });
 
+  test("are not pruned while they have one of more names than fit in 64 KiB", async () => {
+    const { location } = place();
+    for (const step of [1, 2, 3]) await writeCheckpoint(location, contentOf(step));
+    const storage = await openStorage(location);
+    const many = Array.from({ length: 5_000 }, (_, index) => [`try-${index}`, { step: 1 }]);
+    await storage.writeText("named.json", JSON.stringify(Object.fromEntries(many)));
+    expect((await prune(storage, { last: 1 })).removed).toEqual(["step-000002"]);
+    await expect(storage.readText("named.json")).rejects.toMatchObject({ code: "FILE_READ" });
+  });
+
+  test("that the store refuses to remove are reported, though it answers the request", async () => {
+    const { location, prefix } = place();
+    for (const step of [1, 2]) await writeCheckpoint(location, contentOf(step));
+    const storage = await openStorage(location);
+    const key = `${prefix}/step-000001/committed`;
+    s3.refusedKeys.add(key);
+    onTestFinished(() => s3.refusedKeys.clear());
+    const { removed, failed } = await prune(storage, { last: 1 });
+    expect(removed).toEqual([]);
+    expect(`${failed[0]?.cause}`).toContain(
+      `expected to remove s3://${bucket}/${key}, got "AccessDenied: a test's"`,
+    );
+    expect(await storage.list()).toContain("step-000001");
+  });
+
   test("that could not be uploaded leave nothing but the ones before, whichever request fails", async () => {
     const { location, prefix } = place();
     await writeCheckpoint(location, contentOf(1));

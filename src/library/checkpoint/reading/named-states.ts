@@ -5,6 +5,8 @@ import type { CheckpointStorage } from "../storage/storage.ts";
 
 /** The file next to the checkpoints that has their names. */
 const namedFile = "named.json";
+/** Enough for a hundred thousand names. */
+const maxNamedBytes = 16 << 20;
 
 /** The name of a saved state. */
 export interface StateName {
@@ -42,12 +44,12 @@ export function checkStateName(where: string, name: string): void {
 
 /**
  * The named checkpoints of a storage, by name.
- * @throws {TroupeError} `JSON_INVALID`; errors of reading: names that were taken for none would be pruned and overwritten
+ * @throws {TroupeError} `JSON_INVALID`, `FILE_READ`; errors of reading: names that were taken for none would be pruned and overwritten
  */
 export async function namedIn(
   storage: CheckpointStorage,
 ): Promise<Readonly<Record<string, NamedCheckpoint>>> {
-  const text = await storage.readText(namedFile);
+  const text = await storage.readText(namedFile, maxNamedBytes);
   if (text === undefined) return {};
   const named = Object.entries(parseJsonObject(text, `${storage.location}/${namedFile}`));
   return Object.fromEntries(named.flatMap(([name, value]) => (isNamed(value) ? [[name, value]] : [])));
@@ -72,7 +74,8 @@ export async function nameState(
 
 /** Removes all names of a storage's checkpoints. The caller must hold its lock. */
 export async function forgetNames(storage: CheckpointStorage): Promise<void> {
-  if ((await storage.readText(namedFile)) !== undefined) await storage.writeText(namedFile, "{}\n");
+  if ((await storage.readText(namedFile, maxNamedBytes)) === undefined) return;
+  await storage.writeText(namedFile, "{}\n");
 }
 
 function isNamed(value: unknown): value is NamedCheckpoint {

@@ -15,6 +15,7 @@ import {
   type StorageLock,
   type StorageOptions,
   type StoredFolder,
+  tooLong,
 } from "./storage.ts";
 import { SummedReader, SummedWriter } from "./summed-file.ts";
 
@@ -140,13 +141,14 @@ export class LocalFolder implements CheckpointStorage {
     return FolderLock.holder(this.location);
   }
 
-  async readText(name: string): Promise<string | undefined> {
+  async readText(name: string, maxBytes = maxTextBytes): Promise<string | undefined> {
     const path = join(this.location, name);
-    // Only a small plain file can be ours: follows no link, waits for no pipe.
+    // Only a plain file can be ours: follows no link, waits for no pipe.
     const found = await lstat(path).catch(() => undefined);
-    if (!found?.isFile() || found.size > maxTextBytes) return undefined;
+    if (!found?.isFile()) return undefined;
     await using file = await SummedReader.open(path);
-    const bytes = new Uint8Array(Math.min(file.sizeBytes, maxTextBytes));
+    if (file.sizeBytes > maxBytes) throw tooLong(path, maxBytes);
+    const bytes = new Uint8Array(file.sizeBytes);
     await file.read(oneStretch(0, bytes.length), bytes, { what: name });
     return Buffer.from(bytes).toString();
   }

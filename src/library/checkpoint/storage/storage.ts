@@ -1,6 +1,7 @@
+import { TroupeError } from "../../../errors/index.ts";
 import type { Bytes } from "./bytes.ts";
 
-/** A larger file is no text of ours, whatever its name. */
+/** The most bytes of a text of ours, unless its reader allows more. */
 export const maxTextBytes = 1 << 16;
 
 /** A storage's writer, as it identifies itself to others. Plain data. */
@@ -79,8 +80,12 @@ export interface CheckpointStorage {
   ask(): Promise<void>;
   /** The holder of the lock, as far as it is visible; undefined without one. */
   holder(): Promise<StorageHolder | undefined>;
-  /** Reads a short text next to the folders; undefined where there is none. */
-  readText(name: string): Promise<string | undefined>;
+  /**
+   * Reads a short text next to the folders; undefined where there is none.
+   * @param maxBytes - Default: {@link maxTextBytes}
+   * @throws {TroupeError} `FILE_READ` for a file with more bytes: it is not taken for none
+   */
+  readText(name: string, maxBytes?: number): Promise<string | undefined>;
   /** Replaces a short text: a reader sees the old or the new one. */
   writeText(name: string, text: string): Promise<void>;
 }
@@ -155,6 +160,17 @@ export interface StoredFile extends AsyncDisposable {
    * or too few
    */
   read(stretches: Float64Array, into: Bytes, how: ReadHow): Promise<number>;
+}
+
+/** The error for a file with more bytes than {@link CheckpointStorage.readText} may read. */
+export function tooLong(path: string, maxBytes: number): TroupeError {
+  return new TroupeError("FILE_READ", {
+    where: "checkpoint",
+    expected: `at most ${maxBytes} bytes in ${path}`,
+    got: "more",
+    hint: "is it of another program? Move it away",
+    fields: { path },
+  });
 }
 
 /** A single stretch, placed at the start of memory. */

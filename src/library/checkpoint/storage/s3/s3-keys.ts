@@ -29,9 +29,14 @@ export async function removeKeys(connection: S3Connection, keys: readonly string
   for (let begin = 0; begin < keys.length; begin += 1000) {
     const objects = keys.slice(begin, begin + 1000).map((Key) => ({ Key }));
     const order = { Bucket: bucket, Delete: { Objects: objects, Quiet: true } };
-    await client.send(new sdk.DeleteObjectsCommand(order)).catch((cause: unknown) => {
+    const { Errors } = await client.send(new sdk.DeleteObjectsCommand(order)).catch((cause: unknown) => {
       throw s3Failure("remove from", `s3://${bucket}`, cause);
     });
+    // The request succeeds even where none of its keys may be removed.
+    const [first] = Errors ?? [];
+    if (first === undefined) continue;
+    const { Key, Code = "Unknown", Message = "no reason" } = first;
+    throw s3Failure("remove", `s3://${bucket}/${Key}`, { name: Code, message: Message });
   }
 }
 

@@ -9,6 +9,7 @@ import {
   type StorageLock,
   type StorageOptions,
   type StoredFolder,
+  tooLong,
 } from "../storage.ts";
 import { commitKey, isDraftName, latestKey, S3Draft } from "./s3-draft.ts";
 import { S3File } from "./s3-file.ts";
@@ -133,8 +134,10 @@ export class S3Storage implements CheckpointStorage {
     return S3Lock.holder(this.#connection);
   }
 
-  async readText(name: string): Promise<string | undefined> {
-    return (await readTagged(this.#connection, this.#key(name), maxTextBytes))?.text;
+  async readText(name: string, maxBytes = maxTextBytes): Promise<string | undefined> {
+    const text = (await readTagged(this.#connection, this.#key(name), maxBytes + 1))?.text;
+    if (Buffer.byteLength(text ?? "") > maxBytes) throw tooLong(`${this.location}/${name}`, maxBytes);
+    return text;
   }
 
   async writeText(name: string, text: string): Promise<void> {
