@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { main } from "../../src/tools/cli/main.ts";
 import { Workspace } from "../fixtures/run-tiny.ts";
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -22,6 +23,21 @@ function plan(...args: string[]): Promise<Finished> {
       },
     );
   });
+}
+
+/** Runs the command without a process of its own, until exit code 2. @returns what it said */
+async function refusalOf(...args: string[]): Promise<string> {
+  let said = "";
+  const ear = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    said += text;
+    return true;
+  });
+  try {
+    expect(await main(["plan", ...args])).toBe(2);
+    return said;
+  } finally {
+    ear.mockRestore();
+  }
 }
 
 describe("troupe plan", () => {
@@ -181,6 +197,29 @@ describe("troupe plan", () => {
   it("refuses machines and sizes it does not know", async () => {
     expect(await plan(...gpt13b.slice(0, 3), "--cluster", "abacus")).toMatchObject({ code: 2 });
     expect((await plan(...gpt13b, "--memory", "many")).err).toContain("expected a size such as 80GB");
+  });
+
+  it("refuses a batch of no samples, and what is about one layout where none is named", async () => {
+    for (const batch of ["0", "-4", "2.5"]) {
+      const refused = await refusalOf(file("examples/hello/job.ts"), "--ranks", "2", "--batch", batch);
+      expect(refused).toContain(`expected --batch to be a whole number of at least 1, got ${batch}`);
+    }
+    for (const flags of [
+      ["--simulate"],
+      ["--timeline", workspace.path("none.json")],
+      ["--accumulation", "4"],
+      ["--schedule", "gpipe"],
+      ["--chunks", "2"],
+    ])
+      expect(await refusalOf(...gpt13b, ...flags)).toContain(
+        `expected --zero, --tp or --pp with ${flags[0]}, got none of them`,
+      );
+  });
+
+  it("prints --sequence-parallel only in the command of a layout that splits layers", async () => {
+    const job = [file("examples/hello/job.ts"), "--ranks", "2", "--sequence-parallel"];
+    expect((await plan(...job, "--zero", "1")).out).not.toContain("--sequence-parallel");
+    expect((await plan(...job, "--tp", "2")).out).toMatch(/ --tp 2 .* --sequence-parallel/);
   });
 
   it("refuses to offload parameters at a level that needs them throughout", async () => {

@@ -59,6 +59,9 @@ interface PlanFlags extends Omit<Shared, "zero" | "precision" | "recompute" | "s
 
 type OwnFlags = Omit<PlanFlags, keyof Shared | "asksForLayout" | "runPrecision" | "set"> & ConfigFlags;
 
+/** Options of a run that only a named layout has; each suggestion has its own. */
+const FLAGS_OF_LAYOUT: ReadonlySet<string> = new Set(["--accumulation", "--schedule", "--chunks"]);
+
 /** The most layouts that are suggested. */
 const NUM_SUGGESTED = 8;
 
@@ -90,7 +93,8 @@ export function addPlanCommand(program: Command): void {
 /** Takes from the options of a run those that a plan needs; the others do not change its predictions. */
 function flagsOf(own: OwnFlags, command: Command): PlanFlags {
   const around = givenAround(own);
-  const layers = new Layers([...around, ...typedOptions(command, shared)]);
+  const typed = typedOptions(command, shared);
+  const layers = new Layers([...around, ...typed]);
   const by = (path: readonly string[]) => layers.sourceOf(path)?.by ?? "";
   const known = Object.entries(layers.values).filter(([name]) => name in sharedSchema.shape);
   read(commandSchema, new Layers(around).values, by);
@@ -101,6 +105,9 @@ function flagsOf(own: OwnFlags, command: Command): PlanFlags {
   );
   const isGiven = (name: string) => layers.sourceOf([name]) !== undefined;
   if (!isGiven("ranks")) throw usage("--ranks <n>", "none", "a plan needs the number of ranks");
+  const asksForLayout = isGiven("zero") || isGiven("tp") || isGiven("pp");
+  // A file describes a run, which may have more options than a plan obeys; what is typed is for this plan.
+  if (!asksForLayout) refuseFlagsOfLayout(own, typed);
   return {
     ...own,
     ...asked,
@@ -109,9 +116,22 @@ function flagsOf(own: OwnFlags, command: Command): PlanFlags {
     precision: precision.startsWith("amp") ? "amp" : (precision as planner.PlannedPrecision),
     runPrecision: precision,
     ...(isGiven("recompute") ? { recompute: recompute !== false } : {}),
-    asksForLayout: isGiven("zero") || isGiven("tp") || isGiven("pp"),
+    asksForLayout,
     set: (layers.values.set ?? {}) as PlanFlags["set"],
   };
+}
+
+/** Refuses flags about one layout, where the best ones are looked for. @throws {TroupeError} `USAGE` */
+function refuseFlagsOfLayout({ simulate, timeline }: OwnFlags, typed: ReturnType<typeof typedOptions>): void {
+  const flag =
+    typed.map(({ by }) => by).find((by) => FLAGS_OF_LAYOUT.has(by)) ??
+    (simulate ? "--simulate" : timeline === undefined ? undefined : "--timeline");
+  if (flag === undefined) return;
+  throw usage(
+    `--zero, --tp or --pp with ${flag}`,
+    "none of them",
+    "without a layout the best are looked for",
+  );
 }
 
 /** The model or job to plan. */
@@ -232,7 +252,7 @@ function printCommand(path: string, layout: Layout, recompute: boolean, flags: P
     ...(layout.pp > 1 ? [`--schedule ${layout.schedule}`] : []),
     `--accumulation ${layout.accumulation}`,
     `--precision ${flags.runPrecision}`,
-    ...(flags.sequenceParallel ? ["--sequence-parallel"] : []),
+    ...(flags.sequenceParallel && layout.tp > 1 ? ["--sequence-parallel"] : []),
     ...(flags.device === "cpu" ? [] : [`--device ${flags.device}`]),
     ...(recompute ? ["--recompute"] : []),
     ...(flags.offload > 0 ? [`--offload-optimizer host --offload-ratio ${flags.offload}`] : []),
@@ -310,11 +330,13 @@ function microBatchSizes(flags: PlanFlags, batchSize: number, accumulation: numb
   });
 }
 
-function checkFlags({ cluster, offload, offloadParameters, zero }: PlanFlags): void {
+function checkFlags({ batch, cluster, offload, offloadParameters, zero }: PlanFlags): void {
   const one = (flag: string, value: string, choices: readonly string[]) => {
     if (!choices.includes(value)) throw usage(`${flag} ${choices.join(", ")}`, value, "choose one of them");
   };
   one("--cluster", cluster, Object.keys(planner.clusters));
+  if (batch !== undefined && !(Number.isSafeInteger(batch) && batch >= 1))
+    throw usage("--batch to be a whole number of at least 1", String(batch), "samples in a step");
   if (!(offload >= 0 && offload <= 1)) throw usage("--offload from 0 to 1", String(offload), "a fraction");
   if (offloadParameters && zero !== 3)
     throw usage(
