@@ -1,6 +1,14 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +18,7 @@ import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TroupeEventBody } from "../../src/job/events/index.ts";
 import { mlflowSink } from "../../src/tools/sinks/index.ts";
 import { MlflowClient } from "../../src/tools/sinks/mlflow/client.ts";
+import { Journal, type Metric } from "../../src/tools/sinks/mlflow/journal.ts";
 import { samples, stamped } from "../events/samples.ts";
 import { patience } from "../fixtures/patience.ts";
 import { MlflowServer } from "./mlflow-server.ts";
@@ -244,6 +253,48 @@ describe("the MLflow sink", () => {
     expect(runs).toEqual([
       ["RUNNING", [1]],
       ["FINISHED", [2, 3]],
+    ]);
+  });
+
+  it("keeps a short file although something always waits, and what waits is there when the run is resumed", () => {
+    const [folder, url] = [join(scratch, "always"), "http://127.0.0.1:1"];
+    mkdirSync(folder);
+    const journal = new Journal(folder, url);
+    const sizeBytes = () => statSync(join(folder, "mlflow.jsonl")).size;
+    const figures = (step: number) =>
+      ["loss", "rate", "norm"].map((key) => ({ key, value: 1, timestamp: 1_000, step }));
+    const post = { kind: "post", path: "runs/set-tag", fields: { key: "a" } } as const;
+    journal.begin(true);
+    journal.belongsTo("run-7");
+    journal.metrics(figures(1));
+    let longest = 0;
+    for (let step = 2; step <= 2_000; step++) {
+      journal.ask(post);
+      journal.metrics(figures(step));
+      // The figures of a step, and the request behind them, in parts that are not those they came in.
+      journal.sent(2);
+      journal.done(2);
+      journal.sent(2);
+      journal.done(2);
+      longest = Math.max(longest, sizeBytes());
+    }
+    expect(longest).toBeLessThan(1 << 17);
+    journal.sent(1);
+    const resumed = new Journal(folder, url);
+    expect(resumed.run).toBe("run-7");
+    expect(resumed.steps.get("norm")).toBe(2_000);
+    expect(resumed.wasSent).toBe(true);
+    const [first, ...others] = figures(2_000);
+    expect(resumed.waiting).toEqual([{ metrics: [first] }, { metrics: others }]);
+    // Another run begins after it: until it has, the file names the run of what waits.
+    resumed.begin(true);
+    resumed.metrics(Array.from({ length: 2_000 }, (_, step) => ({ ...figures(step)[0], step }) as Metric));
+    resumed.done(1);
+    const again = new Journal(folder, url);
+    expect([again.run, again.wasSent, again.waiting[0]]).toEqual([
+      "run-7",
+      false,
+      { metrics: expect.arrayContaining(others) },
     ]);
   });
 

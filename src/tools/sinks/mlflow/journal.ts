@@ -7,7 +7,7 @@ import { maxFileBytes, parseBoundedJson, readBoundedTextSync } from "../../../er
 const FILE = "mlflow.jsonl";
 /** The most figures of a request that MLflow takes. */
 export const MOST_METRICS = 1_000;
-/** A longer file in which nothing waits is begun again. */
+/** A longer file is written again without what is answered, once that is half of it. */
 const MOST_BYTES = 1 << 16;
 
 const metric = z.object({
@@ -61,7 +61,7 @@ export type Entry = { readonly metrics: readonly Metric[] } | { readonly ask: As
 
 /**
  * The file of a run's folder that has what an MLflow server has not taken yet, for the process that resumes the run, and which MLflow
- * run it is. It is written before a request is sent, and only appended to until all are answered. Without a folder nothing is kept.
+ * run it is. It is written before a request is sent, and appended to until half of it is answered. Without a folder nothing is kept.
  */
 export class Journal {
   /** The MLflow run of the folder. */
@@ -75,8 +75,15 @@ export class Journal {
   #path: string | undefined;
   readonly #url: string;
   #hasBegun = false;
-  #numWaiting = 0;
+  /** Entries of the file that are not answered, in order. */
+  #unanswered: Entry[] = [];
+  /** How many figures, or other requests, of them are sent. */
+  #numSent = 0;
+  /** The MLflow run of the first that is not answered. */
+  #runInFile: string | undefined;
   #numBytes = 0;
+  /** A longer file is written again. */
+  #mostBytes = MOST_BYTES;
 
   /** Reads the file of a folder, if there is one for this server. */
   constructor(folder: string | undefined, url: string) {
@@ -93,9 +100,7 @@ export class Journal {
   /** Begins a run, after what waits. @param isNew - whether it is another run than the former one of the folder */
   begin(isNew: boolean): void {
     if (isNew) this.steps.clear();
-    const [first] = this.waiting;
-    const sent = this.wasSent && first !== undefined ? [{ sent: sizeOf(first) }] : [];
-    if (!this.#hasBegun) this.#rewrite([...this.waiting, ...sent]);
+    if (!this.#hasBegun) this.#rewrite();
     this.#hasBegun = true;
     this.waiting.length = 0;
     // In the file it is that of what waits, until the new run is begun there.
@@ -104,30 +109,40 @@ export class Journal {
 
   metrics(metrics: readonly Metric[]): void {
     for (const { key, step } of metrics) this.steps.set(key, Math.max(step, this.steps.get(key) ?? step));
-    this.#numWaiting += metrics.length;
-    this.#append({ metrics });
+    this.#add({ metrics });
   }
 
   ask(request: Ask): void {
-    this.#numWaiting++;
-    this.#append({ ask: request });
+    this.#add({ ask: request });
   }
 
   /** Notes that the first `count` of those that wait are sent. */
   sent(count: number): void {
+    this.#numSent = count;
     this.#append({ sent: count });
   }
 
   /** Notes that they are answered. */
   done(count: number): void {
-    this.#numWaiting -= count;
-    if (this.#numWaiting === 0 && this.#numBytes > MOST_BYTES) this.#rewrite([]);
+    this.#numSent = 0;
+    let [numEntries, numLeft] = [0, count];
+    for (const entry of this.#unanswered) {
+      if (sizeOf(entry) > numLeft) break;
+      numLeft -= sizeOf(entry);
+      numEntries++;
+    }
+    this.#unanswered.splice(0, numEntries);
+    const [first] = this.#unanswered;
+    if (numLeft > 0 && first !== undefined && "metrics" in first)
+      this.#unanswered[0] = { metrics: first.metrics.slice(numLeft) };
+    if (this.#numBytes > this.#mostBytes) this.#rewrite();
     else this.#append({ done: count });
   }
 
   /** Notes which MLflow run it is. */
   belongsTo(run: string): void {
     this.run = run;
+    this.#runInFile = run;
     this.#append({ run });
   }
 
@@ -171,18 +186,29 @@ export class Journal {
         (last.metrics as Metric[]).push(entry.metric);
       else this.waiting.push({ metrics: [entry.metric] });
     }
-    this.#numWaiting = entries.length;
+    this.#unanswered = [...this.waiting];
+    const [first] = this.waiting;
+    this.#numSent = this.wasSent && first !== undefined ? sizeOf(first) : 0;
+    this.#runInFile = this.run;
   }
 
-  #rewrite(entries: readonly object[]): void {
+  #add(entry: Entry): void {
+    this.#unanswered.push(entry);
+    this.#append(entry);
+  }
+
+  /** Leaves out what is answered. */
+  #rewrite(): void {
     if (this.#path === undefined) return;
-    const head = { url: this.#url, run: this.run, steps: Object.fromEntries(this.steps) };
-    const text = [head, ...entries].map((each) => `${JSON.stringify(each)}\n`).join("");
+    const head = { url: this.#url, run: this.#runInFile, steps: Object.fromEntries(this.steps) };
+    const sent = this.#numSent > 0 ? [{ sent: this.#numSent }] : [];
+    const text = [head, ...this.#unanswered, ...sent].map((each) => `${JSON.stringify(each)}\n`).join("");
     this.#write((path) => {
       writeFileSync(`${path}.tmp`, text);
       renameSync(`${path}.tmp`, path);
     });
     this.#numBytes = text.length;
+    this.#mostBytes = Math.max(MOST_BYTES, 2 * text.length);
   }
 
   #append(entry: object): void {
