@@ -141,9 +141,9 @@ export interface RuntimeOptions {
    */
   readonly stallMs?: number | undefined;
   /**
-   * Whether each actor has a warm standby, started once steps have been made for 2 s, for a live model at once: a
-   * thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its
-   * memory. Default: true if the run saves, to files or in memory, and for live models.
+   * Whether each actor but the feeder has a warm standby, started once steps have been made for 2 s, for a live model
+   * at once: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of
+   * its memory. Default: true if the run saves, to files or in memory, and for live models.
    */
   readonly warmStandby?: boolean | undefined;
   /**
@@ -272,7 +272,7 @@ export interface TlsOptions {
 export interface AnomalyOptions {
   /** A loss that is infinite or not a number. Default: stop. */
   readonly loss?: "stop" | "skip" | "rewind" | undefined;
-  /** A gradient that is infinite or not a number, unless a dynamic loss scale handles it. Default: stop. */
+  /** A gradient that is infinite or not a number, unless a loss scale handles it. Default: stop. */
   readonly gradient?: "stop" | "skip" | "rewind" | undefined;
   /** A loss far above those of the last 64 steps. Default: tell. */
   readonly spike?: "tell" | "stop" | "skip" | "rewind" | undefined;

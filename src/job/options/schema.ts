@@ -189,7 +189,7 @@ const supervision = grouped("supervision", {
     "longest time without progress within a step before actor.stalled names the actor and its group restarts; also the longest time for a call into your own code (a batch, a loss, an import) before actor.stalled names it. At least five times a long step of the last 100",
     { unit: "ms" }),
   warmStandby: option(toggle().optional(), "",
-    "whether each actor has a warm standby, started once steps have been made for 2 s, for a live model at once: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its memory",
+    "whether each actor but the feeder has a warm standby, started once steps have been made for 2 s, for a live model at once: a thread or process that has loaded all modules and can take its place within milliseconds, at the cost of its memory",
     { otherwise: "true if the run saves, to files or in memory, and for live models", also: { "--no-warm-standby": "keep no warm standbys: a restart takes a second longer" } }),
   signals: option(toggle().default(false), "",
     "whether SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end the run: the first lets the granted steps finish and saves, the second ends the process at once. troupe run sets it"),
@@ -223,7 +223,7 @@ const anomalies = grouped("anomalies", {
   anomalies: option(
     named("AnomalyOptions", "Reactions to anomalies; each anomaly is reported as `anomaly.detected`.", options({
       loss: option(ends().default("stop"), "", "a loss that is infinite or not a number"),
-      gradient: option(ends().default("stop"), "", "a gradient that is infinite or not a number, unless a dynamic loss scale handles it"),
+      gradient: option(ends().default("stop"), "", "a gradient that is infinite or not a number, unless a loss scale handles it"),
       spike: option(oneOf(["tell", "stop", "skip", "rewind"]).default("tell"), "", "a loss far above those of the last 64 steps"),
       spikeDeviations: option(above(0).default(DEFAULT_RULES.spikeDeviations), "--spike-deviations <n>",
         "how far above the median a loss counts as a spike, in deviations estimated by the median absolute deviation"),
