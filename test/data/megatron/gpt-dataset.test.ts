@@ -72,6 +72,20 @@ describe("Megatron's GPT data", () => {
     expect(readdirSync(folder)).toEqual(files);
   });
 
+  it("computes a kept order again for another split, and for other data under the same name", () => {
+    const changing = { ...options, dataPath: write("changing", [5, 3, 7, 2, 9, 4]) };
+    const isRight = (now: MegatronGptOptions) =>
+      expect(rowsOf(now, "train", 0, 9)).toEqual(rowsOf({ ...now, cache: false }, "train", 0, 9));
+    isRight({ ...changing, split: "4,1,1" });
+    isRight(changing);
+    isRight({ ...changing, split: "4,1,1" });
+    write("changing", [4, 3, 7, 2, 9, 5]);
+    isRight({ ...changing, split: "4,1,1" });
+    isRight(changing);
+    write("changing", [2, 1, 1, 2, 1, 4]);
+    isRight(changing);
+  });
+
   it("is cut into splits by documents, and begins again when all samples were taken", () => {
     const parts = { ...options, split: "4,1,1", numSamples: {}, cache: false };
     const dataset = megatronGptDataset(parts);

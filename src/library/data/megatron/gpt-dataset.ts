@@ -4,7 +4,7 @@ import { type Tensor, tensor } from "../../../compute/tensor/index.ts";
 import { TroupeError } from "../../../errors/index.ts";
 import { maxFileBytes, readBoundedSync } from "../../../errors/untrusted/index.ts";
 import type { Dataset, DatasetFacts } from "../dataset.ts";
-import { type GptOrder, gptSamples, gptTokens } from "./gpt-samples.ts";
+import { type GptOrder, gptSamples, gptTokens, isOrderOf } from "./gpt-samples.ts";
 import { IndexedDataset } from "./indexed-dataset.ts";
 import { type Npy, readNpy, writeNpy } from "./numpy/npy.ts";
 import { blendedSamples, type IndexedSamples, partsOf, type SplitName, splitNames } from "./parts.ts";
@@ -124,25 +124,21 @@ function orderedSamples(
   { length, seed, cache = true }: MegatronGptOptions,
 ): GptOrder {
   const stem = `${data.prefix}_${fileNames[name]}_indexmap_${numSamples}ns_${length}sl_${seed}s`;
-  const kept = cache ? readOrders(stem, range) : undefined;
-  if (kept !== undefined) return kept;
+  const kept = cache ? readOrders(stem) : undefined;
+  if (kept !== undefined && isOrderOf(kept, range, { lengths: data.lengths, length })) return kept;
   const documents = Int32Array.from({ length: range[1] - range[0] }, (_, i) => range[0] + i);
   const made = gptSamples({ lengths: data.lengths, documents, numSamples, length, seed });
   if (cache) keepOrders(stem, made);
   return made;
 }
 
-function readOrders(stem: string, [begin, end]: Range): GptOrder | undefined {
+function readOrders(stem: string): GptOrder | undefined {
   try {
     const [documents, bounds, order] = ["doc_idx", "sample_idx", "shuffle_idx"].map(
       (kind) => readNpy(`${stem}_${kind}.npy`).data,
     );
     const isOurs =
-      documents instanceof Int32Array &&
-      bounds instanceof Int32Array &&
-      order instanceof Uint32Array &&
-      bounds.length === 2 * (order.length + 1) &&
-      documents.every((document) => document >= begin && document < end);
+      documents instanceof Int32Array && bounds instanceof Int32Array && order instanceof Uint32Array;
     return isOurs ? { documents, bounds, order } : undefined;
   } catch {
     return undefined;

@@ -54,6 +54,29 @@ export function gptSamples(options: GptSampleOptions): GptSamples {
   return { numEpochs, separatesLastEpoch, documents: laid, bounds, order };
 }
 
+/**
+ * Whether an order is one of these documents: each of them equally often, cut where their lengths end samples. An order that was kept may
+ * be of another split, or of other data.
+ */
+export function isOrderOf(
+  { documents, bounds, order }: GptOrder,
+  [begin, end]: readonly [begin: number, end: number],
+  { lengths, length }: Pick<GptSampleOptions, "lengths" | "length">,
+): boolean {
+  const counts = new Int32Array(end - begin);
+  let numTokens = 0;
+  for (const document of documents) {
+    if (document < begin || document >= end) return false;
+    counts[document - begin] = (counts[document - begin] as number) + 1;
+    numTokens += lengths[document] as number;
+  }
+  if (counts.some((count) => count === 0 || count !== counts[0])) return false;
+  if (order.length !== Math.floor((numTokens - 1) / length)) return false;
+  if (order.some((sample) => sample >= order.length)) return false;
+  const cuts = cut(documents, lengths, length, order.length);
+  return cuts.length === bounds.length && cuts.every((cut, index) => cut === bounds[index]);
+}
+
 function layDocuments(
   documents: ArrayLike<number>,
   numEpochs: number,
