@@ -94,6 +94,30 @@ describe("tables", () => {
     },
   );
 
+  it("leave out single rows that lack a column, and say which", async () => {
+    const path = join(folder, "holes.arrow");
+    const batch = (labels: readonly (number | null)[]) =>
+      new arrow.Table({
+        meta: arrow.vectorFromArray(
+          labels.map((label) => label && { label }),
+          new arrow.Struct([new arrow.Field("label", new arrow.Int32())]),
+        ),
+      });
+    writeFileSync(
+      path,
+      arrow.tableToIPC(batch([1, null, 3]).concat(batch([null, null]), batch([4, 5, null])), "file"),
+    );
+    const options = how({ columns: "label=meta.label", bad: "leave-out" });
+    const told: string[] = [];
+    for (const tell of [(line: string) => void told.push(line), () => {}]) {
+      const records = await openRecords(path, { ...options, tell });
+      expect(records).toMatchObject({ length: 4, numBad: 4 });
+      const read = await Promise.all([0, 1, 2, 3].map((row) => records.at(row)));
+      expect(read).toEqual([1, 3, 4, 5].map((label) => ({ label })));
+    }
+    for (const row of [2, 4, 5, 8]) expect(told.join("\n")).toContain(`holes.arrow, record ${row},`);
+  });
+
   it("of Arrow have lists as arrays", async () => {
     const records = await openRecords(writeArrow("c.arrow", "stream"), how());
     expect(await records.at(1_001)).toMatchObject({ list: [2, 3] });

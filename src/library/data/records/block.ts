@@ -94,20 +94,32 @@ export class BlockBuilder {
     blocks: readonly Block[],
     read: (block: Block) => Promise<readonly JsonRecord[]>,
   ): Promise<void> {
-    let numRows = 0;
+    let before = 0;
     for (const block of blocks) {
-      const { numRecords } = block;
-      const rows = `${place}, rows ${numRows + 1} to ${numRows + numRecords}`;
-      numRows += numRecords;
       try {
-        // A damaged block shows when it is read, which is done now only where it may be left out.
-        if (this.leavesOut) for (const row of await read(block)) this.check(row, rows);
-        if (numRecords > 0) this.#blocks.push(block);
+        // A damaged block or row shows when it is read, which is done now only where it may be left out.
+        const leftOut = this.leavesOut ? this.#refused(await read(block), place, before) : [];
+        const numRecords = block.numRecords - leftOut.length;
+        if (numRecords > 0) this.#blocks.push({ ...block, numRecords, leftOut });
       } catch (error) {
-        if (!(error instanceof TroupeError && error.code === "DATA_EXAMPLE")) throw error;
-        this.skip(error);
+        this.skip(exampleRefusal(error));
+      }
+      before += block.numRecords;
+    }
+  }
+
+  /** The places of rows that the check refuses, each of which is noted. @param before - rows of the file in front of them */
+  #refused(rows: readonly JsonRecord[], place: string, before: number): number[] {
+    const leftOut: number[] = [];
+    for (const [index, row] of rows.entries()) {
+      try {
+        this.check(row, `${place}, record ${before + index + 1}`);
+      } catch (error) {
+        this.#note(exampleRefusal(error));
+        leftOut.push(index);
       }
     }
+    return leftOut;
   }
 
   /** Leaves out bytes that no block is to hold, such as a record that is too long. @throws as {@link add} */
@@ -135,6 +147,12 @@ export class BlockBuilder {
     this.#numBad++;
     if (this.#bad.length < MOST_NAMED) this.#bad.push(refusal.message);
   }
+}
+
+/** @throws `error` unless it refuses a record */
+function exampleRefusal(error: unknown): TroupeError {
+  if (error instanceof TroupeError && error.code === "DATA_EXAMPLE") return error;
+  throw error;
 }
 
 /** Options of {@link BlockBuilder}. */

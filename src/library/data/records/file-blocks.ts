@@ -19,7 +19,7 @@ export interface IndexOptions extends SearchOptions {
 }
 
 /** Raised when blocks of the same bytes may be cut in another way. */
-const VERSION = 1;
+const VERSION = 2;
 
 /**
  * Opens a file and finds its blocks, by going through it once.
