@@ -5,6 +5,7 @@ import { aligned, plain } from "./aligned-text.ts";
 import { checkGrowth, longestOf } from "./growth.ts";
 import { type NormalizerJson, normalizerOf } from "./normalizers.ts";
 import { refusal } from "./refusal.ts";
+import { asSplit, type SplitJson, splitPatterns, splitText } from "./splits.ts";
 import type { TokenizerJson } from "./tokenizer-json.ts";
 import { type Model, UnigramModel } from "./unigram.ts";
 import { WordFinder } from "./word-finder.ts";
@@ -31,12 +32,9 @@ export function createEngine(json: TokenizerJson): Engine {
 
 /** A normalizer, a pre-tokenizer or a decoder of the package, by its public fields and the method of its kind. */
 interface Part {
-  readonly config?: {
-    readonly type?: string;
+  readonly config?: SplitJson & {
     readonly pattern?: { readonly Regex?: string };
     readonly content?: string;
-    readonly invert?: boolean;
-    readonly behavior?: string;
   };
   readonly pattern?: RegExp;
   readonly normalizers?: readonly Part[];
@@ -71,12 +69,14 @@ export class Engine {
       {
         ...json,
         normalizer: withoutNmt(json.normalizer),
+        pre_tokenizer: asSplit(json.pre_tokenizer),
         post_processor: null,
         // Their tables for Unigram are large, and `UnigramModel` has its own.
         ...(isUnigram && { model: { ...json.model, vocab: [["", 0]], unk_id: 0 } }),
         added_tokens: [],
       },
-      {},
+      // Without it, WordLevel has no token for unknown words.
+      { unk_token: json.model.unk_token },
     );
     this.model = isUnigram ? new UnigramModel(json) : parts.model;
     const { normalizer, pre_tokenizer, decoder } = parts;
@@ -113,23 +113,26 @@ export class Engine {
       );
     });
     const ids = tokens.map(
-      (token) => this.#added.get(token)?.id ?? this.idOf(token) ?? this.model.unk_token_id,
+      (token) => this.#added.get(token)?.id ?? this.idOf(token) ?? this.#unknownFor(token),
     );
-    return { ids: ids as number[], tokens };
+    return { ids, tokens };
+  }
+
+  /** @throws {TroupeError} `TOKENIZER_INVALID` if the vocabulary has no token for unknown text */
+  #unknownFor(token: string): number {
+    if (this.model.unk_token_id !== undefined) return this.model.unk_token_id;
+    throw refusal(
+      "a token for unknown text in model.vocab",
+      `none for ${JSON.stringify(token.slice(0, 40))}`,
+    );
   }
 
   #encodePieces(pieces: readonly string[]): readonly string[] {
-    const tokens = this.model.encode(pieces);
-    if (!this.model.fuse_unk) return tokens;
-    const isUnknown = (token = "") =>
-      (this.idOf(token) ?? this.model.unk_token_id) === this.model.unk_token_id;
-    const fused: string[] = [];
-    for (const [index, token] of tokens.entries()) {
-      const last = fused.length - 1;
-      if (index === 0 || !isUnknown(token) || !isUnknown(tokens[index - 1])) fused.push(token);
-      else if (this.idOf(fused[last] as string) !== this.model.unk_token_id) fused[last] += token;
-    }
-    return fused;
+    if (!this.model.fuse_unk) return this.model.encode(pieces);
+    const isUnknown = (token = "") => this.idOf(token) === this.model.unk_token_id;
+    return pieces.flatMap((piece) =>
+      this.model.encode([piece]).filter((token, at, all) => !isUnknown(token) || token !== all[at - 1]),
+    );
   }
 
   /** Encodes the parts of a text between its added tokens, which may take in white space; `index`: of the part, these included. */
@@ -187,10 +190,10 @@ function stepOf(part: Part): Step {
   }
   const { type, pattern: { Regex: source } = {}, content = "" } = part.config ?? {};
   // The part has translated the expression for JavaScript.
-  const isForeign = source !== undefined && !(type === "Split" && published.has(source));
+  const isForeign = source !== undefined && !(type === "Split" && linear.has(source));
   const pattern = isForeign && part.pattern ? new LinearPattern(part.pattern.source) : part.pattern;
   if (type === "Replace" && pattern) return replacing(pattern, content);
-  if (type === "Split" && pattern instanceof LinearPattern) return splitting(pattern, part.config ?? {});
+  if (type === "Split" && pattern) return eachText((text) => splitText(text, pattern, part.config ?? {}));
   if (part.normalize !== undefined) return eachText((text) => [part.normalize?.(text) ?? text]);
   if (part.decode_chain === undefined)
     return eachText((text, { section }) => part.pre_tokenize_text?.(text, { section_index: section }) ?? []);
@@ -221,16 +224,6 @@ function replacing(pattern: RegExp | LinearPattern, content: string): Step {
     checkGrowth(lengthOf(kept) + content.length * (kept.length - 1), longest);
     return [kept.join(content)];
   });
-}
-
-/** A step that cuts texts by a pattern, as Split of the package does by one of RegExp. */
-function splitting(pattern: LinearPattern, { invert, behavior }: NonNullable<Part["config"]>): Step {
-  const isRemoved = behavior?.toLowerCase() === "removed";
-  return eachText((text) =>
-    pattern
-      .cut(text)
-      .filter((part, index) => part !== "" && (isOutside(part, index) ? !invert : invert || !isRemoved)),
-  );
 }
 
 /** Whether a part of {@link LinearPattern.cut} is outside of the matches. */
@@ -292,4 +285,8 @@ export const publishedPatterns = {
     String.raw`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 };
 
-const published: ReadonlySet<string> = new Set(Object.values(publishedPatterns));
+/** Patterns of Split that RegExp matches in linear time. */
+const linear: ReadonlySet<string> = new Set([
+  ...Object.values(publishedPatterns),
+  ...Object.values(splitPatterns),
+]);

@@ -38,7 +38,7 @@ export function tokenizerFromSpec(spec: TokenizerSpec): Tokenizer {
 /**
  * Loads a tokenizer in one of Hugging Face's formats.
  * @param path - a `tokenizer.json`, or a folder that has one, or GPT-2's `vocab.json` and `merges.txt`, or BERT's
- * `vocab.txt`, which is lowercase unless its `tokenizer_config.json` says otherwise
+ * `vocab.txt`, which is lowercase, without accents and with each Chinese character a word, unless its `tokenizer_config.json` says otherwise
  * @throws {TroupeError} `TOKENIZER_INVALID` where there is none of these
  */
 export async function loadTokenizer(path: string): Promise<Tokenizer> {
@@ -50,8 +50,17 @@ export async function loadTokenizer(path: string): Promise<Tokenizer> {
 
 async function loadBertTokenizer(folder: string): Promise<Tokenizer> {
   const settings = join(folder, "tokenizer_config.json");
-  const { do_lower_case: lowercase = true } = (await isThere(settings)) ? await readJson(settings) : {};
-  return loadWordPiece(join(folder, "vocab.txt"), { lowercase: lowercase === true, specials: bertSpecials });
+  const {
+    do_lower_case: lowercase = true,
+    strip_accents: stripAccents,
+    tokenize_chinese_chars: separatesChinese,
+  } = (await isThere(settings)) ? await readJson(settings) : {};
+  return loadWordPiece(join(folder, "vocab.txt"), {
+    lowercase: lowercase === true,
+    stripAccents: typeof stripAccents === "boolean" ? stripAccents : undefined,
+    separatesChinese: separatesChinese !== false,
+    specials: bertSpecials,
+  });
 }
 
 /**

@@ -2,6 +2,7 @@ import { isRecord } from "../../../errors/index.ts";
 import type { SpecialToken } from "./gpt2-pieces.ts";
 import type { NormalizerJson } from "./normalizers.ts";
 import { refusal } from "./refusal.ts";
+import { isBehavior } from "./splits.ts";
 
 /** The part of a Hugging Face `tokenizer.json` that is read here; the engine reads the rest. */
 export interface TokenizerJson {
@@ -19,6 +20,8 @@ export interface TokenizerJson {
     readonly type?: string;
     readonly vocab: object;
     readonly unk_id?: number | null;
+    readonly unk_token?: string | null;
+    readonly byte_fallback?: boolean;
     readonly continuing_subword_prefix?: string | null;
   };
   readonly post_processor?: { readonly type?: string; readonly trim_offsets?: boolean } | null;
@@ -68,7 +71,8 @@ function checkAdded(added: unknown): void {
   let numCharacters = 0;
   for (const [index, token] of added.entries()) {
     const where = `added_tokens[${index}]`;
-    const { content, id } = recordIn(token, where);
+    const { content, id, single_word: isAlone } = recordIn(token, where);
+    if (isAlone === true) throw refusal(`${where}.single_word: false, for this library lacks it`, "true");
     checkText(content, `${where}.content`, 1, MAX_TOKEN);
     checkId(id, `${where}.id`);
     numCharacters += (content as string).length;
@@ -86,6 +90,8 @@ function checkSteps(value: unknown, where: string, depth: number, budget: { left
   const { type, pattern, length } = part;
   if (typeof type !== "string") throw refusal(`${where}.type: a word`, said(type));
   if (type === "Replace" || type === "Split") checkPattern(pattern, `${where}.pattern`);
+  if ((type === "Split" || type === "Punctuation") && !isBehavior(part.behavior))
+    throw refusal(`${where}.behavior: one of Split's`, said(part.behavior));
   if (type === "Prepend" && typeof part.prepend !== "string")
     throw refusal(`${where}.prepend: a text`, said(part.prepend));
   if (type === "FixedLength" && !(Number.isSafeInteger(length) && (length as number) > 0))
@@ -130,7 +136,11 @@ function checkModel(model: Json): void {
     throw refusal(`model.max_input_chars_per_word: a whole number ≤ ${MAX_TRIED}`, said(longest));
   if (Array.isArray(vocab)) checkScores(vocab, model.unk_id);
   else checkVocabulary(recordIn(vocab, "model.vocab"));
-  if (merges !== undefined) checkMerges(merges);
+  if (merges === undefined) return;
+  checkMerges(merges);
+  const { continuing_subword_prefix: prefix } = model;
+  if (prefix !== undefined && prefix !== null && prefix !== "")
+    throw refusal("model.continuing_subword_prefix: empty for BPE, for this library lacks it", said(prefix));
 }
 
 function checkVocabulary(vocab: Json): void {

@@ -9,7 +9,7 @@ export interface Model {
   readonly tokens_to_ids: Map<string, number>;
   readonly unk_token_id?: number | undefined;
   readonly end_of_word_suffix?: string | undefined;
-  /** Whether neighbouring unknown tokens become one. */
+  /** Whether neighbouring unknown tokens of a piece are still to become one. */
   readonly fuse_unk: boolean;
   encode(pieces: readonly string[]): string[];
 }
@@ -34,14 +34,17 @@ export class UnigramModel implements Model {
   readonly vocab: string[];
   readonly tokens_to_ids: Map<string, number>;
   readonly unk_token_id: number | undefined;
-  readonly fuse_unk = true;
+  readonly fuse_unk = false;
   readonly #logProbabilities = new Map<string, number>();
   readonly #unknown: number;
   /** Length of the longest token in characters: longer substrings are not looked up. */
   readonly #longest: number;
   readonly #wordsOf: (piece: string) => readonly string[];
+  /** Whether unknown text is spelled by the tokens of its bytes. */
+  readonly #hasBytes: boolean;
 
-  constructor({ model: { vocab, unk_id: unknown }, pre_tokenizer }: TokenizerJson) {
+  constructor({ model: { vocab, unk_id: unknown, byte_fallback }, pre_tokenizer }: TokenizerJson) {
+    this.#hasBytes = byte_fallback === true;
     const scores = vocab as readonly (readonly [token: string, logProbability: number])[];
     this.vocab = scores.map(([token]) => token);
     this.tokens_to_ids = new Map(this.vocab.map((token, id) => [token, id]));
@@ -60,9 +63,31 @@ export class UnigramModel implements Model {
     this.#wordsOf = (piece) => (type === "Metaspace" && split !== false ? piece.split(beforeWord) : [piece]);
   }
 
-  /** Returns the tokens of some pieces of text, in order; a character that is in no token stands for itself. */
+  /** Returns the tokens of some pieces of text, in order; characters that are in no token stand for themselves, or their bytes do. */
   encode(pieces: readonly string[]): string[] {
-    return pieces.flatMap((piece) => this.#wordsOf(piece)).flatMap((word) => this.#encodeWord(word));
+    return pieces
+      .flatMap((piece) => this.#wordsOf(piece))
+      .flatMap((word) => this.#fused(this.#encodeWord(word)))
+      .flatMap((token) => (this.#hasBytes ? this.#bytesOf(token) : [token]));
+  }
+
+  /** Makes one of neighbouring unknown tokens. */
+  #fused(tokens: readonly string[]): string[] {
+    const isUnknown = (token: string | undefined) =>
+      token !== undefined && (this.tokens_to_ids.get(token) ?? this.unk_token_id) === this.unk_token_id;
+    const fused: string[] = [];
+    for (const [index, token] of tokens.entries())
+      if (isUnknown(token) && isUnknown(tokens[index - 1])) fused.push((fused.pop() as string) + token);
+      else fused.push(token);
+    return fused;
+  }
+
+  /** The tokens of an unknown token's bytes if the vocabulary has all of them. */
+  #bytesOf(token: string): readonly string[] {
+    if (this.tokens_to_ids.has(token)) return [token];
+    const hex = [...Buffer.from(token)].map((byte) => byte.toString(16).toUpperCase().padStart(2, "0"));
+    const bytes = hex.map((digits) => `<0x${digits}>`);
+    return bytes.every((byte) => this.tokens_to_ids.has(byte)) ? bytes : [token];
   }
 
   #encodeWord(word: string): string[] {

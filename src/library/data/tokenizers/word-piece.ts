@@ -7,6 +7,10 @@ import type { Tokenizer } from "./tokenizer.ts";
 /** Options of {@link loadWordPiece}. */
 export interface WordPieceOptions {
   readonly lowercase: boolean;
+  /** Whether accents are removed. Default: as `lowercase`. */
+  readonly stripAccents?: boolean | undefined;
+  /** Whether each Chinese character is a word. Default: true. */
+  readonly separatesChinese?: boolean | undefined;
   /** The longest known word; a longer one is a single unknown token: 100 characters in Hugging Face, 200 in Megatron. */
   readonly maxCharacters?: number;
   /** Special tokens recognized in texts, as Hugging Face does; Megatron cuts them like other words. */
@@ -20,7 +24,8 @@ const unknown = "[UNK]";
  * @throws {TroupeError} `TOKENIZER_INVALID` when the file cannot be read or has no `[UNK]`
  */
 export async function loadWordPiece(path: string, options: WordPieceOptions): Promise<Tokenizer> {
-  const { lowercase, maxCharacters = 100, specials = [] } = options;
+  const { lowercase, stripAccents = null, separatesChinese = true } = options;
+  const { maxCharacters = 100, specials = [] } = options;
   const tokens = (await readText(path)).replace(/\r?\n$/, "").split(/\r?\n/);
   const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
   if (!(unknown in vocab)) throw invalid(path, `${unknown} among the tokens`, "none");
@@ -30,8 +35,8 @@ export async function loadWordPiece(path: string, options: WordPieceOptions): Pr
     normalizer: {
       type: "BertNormalizer",
       clean_text: true,
-      handle_chinese_chars: true,
-      strip_accents: null,
+      handle_chinese_chars: separatesChinese,
+      strip_accents: stripAccents,
       lowercase,
     },
     pre_tokenizer: { type: "BertPreTokenizer" },
