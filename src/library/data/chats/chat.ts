@@ -33,19 +33,22 @@ const roles: Readonly<Record<string, string>> = {
 
 /**
  * Reads a chat from a record as datasets of chats are published: `messages` with `role` and `content`; `conversations` with `from` and
- * `value`, ShareGPT's; or `prompt` and `completion`, each a text or a list of messages. The assistant's messages are learned, except those of
+ * `value`, ShareGPT's; or `prompt` and `completion`, each a text or a list of messages. A `prompt` beside a list, without `completion`, is
+ * ignored. The assistant's messages are learned, except those of
  * a prompt, and those with a `weight` of 0.
  * @param place - names file and position in errors
  * @throws {TroupeError} `DATA_EXAMPLE` naming the place
  */
 export function chatIn(record: JsonRecord, place: string): Chat {
   const { messages, conversations, completion, tools } = record;
-  // A table's rows have all of its columns, empty ones too.
-  const prompt = record.prompt ?? undefined;
+  const list = messages ?? conversations;
+  // A table's rows have all of its columns, empty ones too. A prompt without a completion repeats the beginning of a list beside it.
+  const repeats = completion == null && list != null;
+  const prompt = repeats ? undefined : (record.prompt ?? undefined);
   const given = prompt === undefined ? [] : messagesIn(prompt, "user", `prompt of ${place}`);
   const rest =
     prompt === undefined
-      ? messagesIn(messages ?? conversations, "", place)
+      ? messagesIn(list, "", place)
       : messagesIn(completion, "assistant", `completion of ${place}`);
   const all = [...given, ...rest];
   const answers = [...all.entries()].filter(([, { role }]) => role === "assistant");
