@@ -13,7 +13,11 @@ import {
   saveDelta,
   tunedState,
 } from "../../src/library/deltas/index.ts";
-import { BertForSequenceClassification, GPT2LMHeadModel } from "../../src/library/models/index.ts";
+import {
+  BertForSequenceClassification,
+  GPT2LMHeadModel,
+  ViTForImageClassification,
+} from "../../src/library/models/index.ts";
 
 const gpt2 = { vocab_size: 61, n_layer: 2, n_head: 2, n_embd: 16, n_positions: 12 };
 const bert = {
@@ -135,6 +139,30 @@ describe("a low-rank delta", () => {
     materialize(other, { seed: 1 });
     await expect(loadDelta(folder, other)).rejects.toMatchObject({ code: "MODEL_WEIGHTS" });
     dematerialize(other);
+  });
+
+  it("has the ranks and alphas of patterns by the model's names and transformers', and says them by transformers'", () => {
+    const numRanks = (rankPattern: Readonly<Record<string, number>>) => {
+      const vit = { hidden_size: 16, num_hidden_layers: 2, num_attention_heads: 2, intermediate_size: 24 };
+      const delta = lora({ target: ["query", "value"], rankPattern, alphaPattern: rankPattern });
+      const tuned = applyDelta(
+        new ViTForImageClassification({ ...vit, image_size: 8, patch_size: 4 }),
+        delta,
+      );
+      const ranks = [...tunedState(tuned)]
+        .filter(([name]) => name.includes("lora_A"))
+        .map(([, { shape }]) => shape[0]);
+      return { ranks, json: delta.configJson(tuned) };
+    };
+    const names = (value: number) => ({
+      "vit.layers.0.attention.q_proj": value,
+      "vit.layers.1.attention.q_proj": value,
+    });
+    for (const pattern of ["query", "q_proj", "attention.q_proj"]) {
+      const { ranks, json } = numRanks({ [pattern]: 3 });
+      expect(ranks).toEqual([3, 8, 3, 8]);
+      expect(json).toMatchObject({ rank_pattern: names(3), alpha_pattern: names(3) });
+    }
   });
 
   it("a delta trains the new head of its task too, without a LoRA map in it", () => {

@@ -19,7 +19,7 @@ export interface LoraOptions extends CommonDeltaOptions {
   readonly layers?: readonly number[] | undefined;
   /** Name in front of a layer's index, such as `layer`, or several, of which the first match counts. Default: any. */
   readonly layersPattern?: string | readonly string[] | undefined;
-  /** Other ranks and alphas for some maps, by a pattern of their names' end. */
+  /** Other ranks and alphas for some maps, by a pattern of the end of their names, the model's own or transformers'. */
   readonly rankPattern?: Readonly<Record<string, number>>;
   readonly alphaPattern?: Readonly<Record<string, number>>;
   /** Whether the product is scaled by alpha / √rank instead. @see Kalajdzievski 2023, https://arxiv.org/abs/2312.03732 */
@@ -43,7 +43,8 @@ export function lora(options: LoraOptions = {}): Delta {
     peftType: "LORA",
     folder,
     attach: (model) => {
-      for (const [name, module] of tunedMaps(options, model)) addLora(module, name, options);
+      const foreign = foreignNames(model);
+      for (const [name, module] of tunedMaps(options, model)) addLora(module, [name, foreign(name)], options);
     },
     trains: (name, model) =>
       (bias === "all" && isBias(name)) ||
@@ -65,11 +66,14 @@ function targetOf({ target }: LoraOptions, model: Module): Target {
   throw deltaTarget("a target", `none, of ${model.constructor.name}`, 'name modules, or "all-linear"');
 }
 
-function addLora(module: Affine, name: string, options: LoraOptions): void {
-  if (module.added !== undefined) throw deltaTarget(`one delta at ${name}`, "two");
+type Patterns = NonNullable<LoraOptions["rankPattern"]>;
+
+/** @param names - the map's own, and transformers' */
+function addLora(module: Affine, names: readonly [own: string, foreign: string], options: LoraOptions): void {
+  if (module.added !== undefined) throw deltaTarget(`one delta at ${names[0]}`, "two");
   const { rank: commonRank = 8, alpha: commonAlpha = 8, dropout = 0, rsLora = false } = options;
-  const rank = ofPattern(options.rankPattern, name) ?? commonRank;
-  const alpha = ofPattern(options.alphaPattern, name) ?? commonAlpha;
+  const rank = ofPattern(options.rankPattern, names) ?? commonRank;
+  const alpha = ofPattern(options.alphaPattern, names) ?? commonAlpha;
   const { shape } = module.weight;
   const [numOutputs = 0, numInputs = 0] = [shape[module.outputDim], shape[1 - module.outputDim]];
   const bound = 1 / Math.sqrt(numInputs);
@@ -83,11 +87,12 @@ function addLora(module: Affine, name: string, options: LoraOptions): void {
   module.added = { ...(before && { before }), down, up, scale: alpha / (rsLora ? Math.sqrt(rank) : rank) };
 }
 
-/** The value of the first pattern that matches a name or its end, as in peft. */
-function ofPattern(patterns: Readonly<Record<string, number>> = {}, name: string): number | undefined {
-  const found = Object.keys(patterns).find((pattern) =>
-    fullPattern(new RegExp(`(?:.*\\.)?(?:${pattern})`)).test(name),
-  );
+/** The value of the first pattern that matches one of a map's names or its end, as in peft. */
+function ofPattern(patterns: Patterns = {}, names: readonly string[]): number | undefined {
+  const found = Object.keys(patterns).find((pattern) => {
+    const end = fullPattern(new RegExp(`(?:.*\\.)?(?:${pattern})`));
+    return names.some((name) => end.test(name));
+  });
   return found === undefined ? undefined : patterns[found];
 }
 
@@ -113,8 +118,8 @@ function loraJson(options: LoraOptions, model: Module): DeltaJson {
     exclude_modules: exclude === undefined ? null : exclude instanceof RegExp ? exclude.source : exclude,
     layers_to_transform: layers,
     layers_pattern: layersPattern,
-    rank_pattern: rankPattern,
-    alpha_pattern: alphaPattern,
+    rank_pattern: foreignPatterns(rankPattern, model),
+    alpha_pattern: foreignPatterns(alphaPattern, model),
     use_rslora: rsLora,
     bias,
     modules_to_save: saved.length === 0 ? null : saved,
@@ -128,6 +133,15 @@ function namesOf(target: readonly string[] | "all-linear", model: Module): reado
   const foreign = foreignNames(model);
   const maps = tunedNames(model);
   return target === "all-linear" || maps.some((name) => foreign(name) !== name) ? maps.map(foreign) : target;
+}
+
+/** Patterns by which peft finds the same maps: their names in full if transformers' names differ. */
+function foreignPatterns(patterns: Patterns, model: Module): Patterns {
+  const foreign = foreignNames(model);
+  const maps = tunedNames(model);
+  if (maps.every((name) => foreign(name) === name)) return patterns;
+  const values = maps.map((name) => [foreign(name), ofPattern(patterns, [name, foreign(name)])] as const);
+  return Object.fromEntries(values.filter((entry): entry is [string, number] => entry[1] !== undefined));
 }
 
 function tunedNames(model: Module): string[] {
