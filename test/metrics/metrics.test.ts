@@ -60,6 +60,15 @@ describe("metrics", () => {
     expect(spearman([1, 1], [1, 2])).toBe(0);
   });
 
+  it("give a constant the correlation 0, whatever its mean is rounded to", () => {
+    for (const constant of [0.1, 0.7, 1e-9, 3]) {
+      const same = [constant, constant, constant];
+      expect(pearson(same, same)).toBe(0);
+      expect(pearson(same, [1, 2, 4])).toBe(0);
+      expect(spearman(same, same)).toBe(0);
+    }
+  });
+
   it("count a label among the first k, the lower class first of equal scores", () => {
     const scores = [
       [0.1, 0.5, 0.4],

@@ -1,5 +1,7 @@
 /** Pearson's correlation of two lists, from −1 to 1; 0 where either is constant. */
 export function pearson(left: readonly number[], right: readonly number[]): number {
+  // Rounding gives a constant's mean, and so the constant, some spread.
+  if (isConstant(left) || isConstant(right)) return 0;
   const [a, b] = [centred(left), centred(right)];
   const dot = (x: readonly number[], y: readonly number[]) =>
     x.reduce((sum, value, index) => sum + value * (y[index] ?? 0), 0);
@@ -10,6 +12,10 @@ export function pearson(left: readonly number[], right: readonly number[]): numb
 /** Spearman's correlation: {@link pearson} of the ranks; equal values share the mean of theirs. */
 export function spearman(left: readonly number[], right: readonly number[]): number {
   return pearson(ranks(left), ranks(right));
+}
+
+function isConstant(values: readonly number[]): boolean {
+  return values.every((value) => value === values[0]);
 }
 
 function centred(values: readonly number[]): number[] {
