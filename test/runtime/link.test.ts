@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Clock } from "../../src/runtime/clock.ts";
 import { CreditCounters, creditCountersBytes } from "../../src/runtime/mailbox/credit-counters.ts";
 import type { Credits } from "../../src/runtime/mailbox/credits.ts";
+import { reportBytes } from "../../src/runtime/mailbox/reported-credits.ts";
 import { blankRecord, RecordType } from "../../src/runtime/protocol/record.ts";
 import { frameHeader } from "../../src/runtime/transport/frame.ts";
 import type { Door } from "../../src/runtime/transport/hub/door.ts";
@@ -14,7 +15,7 @@ import { packGreeting } from "../../src/runtime/transport/hub/greeting.ts";
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { creditsAt, openPipe } from "../../src/runtime/transport/hub/routes.ts";
 import { IpcEncoding } from "../../src/runtime/transport/ipc-codec.ts";
-import type { CreditsEnd, CreditsPlan, Link } from "../../src/runtime/transport/link.ts";
+import type { CreditsEnd, CreditsPlan, Link, Pipe } from "../../src/runtime/transport/link.ts";
 import { LinkOpener } from "../../src/runtime/transport/link-opener.ts";
 import { MemoryLink } from "../../src/runtime/transport/memory-link.ts";
 import { PackedLink } from "../../src/runtime/transport/packed-link.ts";
@@ -168,6 +169,22 @@ describe.each(Object.keys(makers))("%s", (name) => {
     left.post(packet("after"), [], false);
     expect(await arrival).toEqual(["after"]);
   });
+
+  test.runIf(name !== "a link within a thread")(
+    "refuses a packet with a buffer that cannot change owner: nothing of it arrives, and no other buffer is lost",
+    async () => {
+      const [left, right] = makeLink();
+      const arrival = receive(right, 1);
+      const kept = new ArrayBuffer(8);
+      const pooled = Buffer.from("pooled").buffer as ArrayBuffer;
+      for (const other of [pooled, kept])
+        expect(() => left.post(packet("refused"), [kept, other], false)).toThrow();
+      expect(kept.detached).toBe(false);
+      left.post(packet("after"), [kept], false);
+      expect(kept.detached).toBe(true);
+      expect(await arrival).toEqual(["after"]);
+    },
+  );
 
   const sharesMemory = name !== "a link between hosts";
   test.runIf(sharesMemory)("keeps one set of credit counters for both ends", () => {
@@ -328,4 +345,44 @@ test("a packet gives back every record as it was written, in order", () => {
     }),
     { seed: 9 },
   );
+});
+
+test("a packet between hosts keeps to the size limit with the report before it", () => {
+  const maxBytes = 1_000;
+  const sizes: number[] = [];
+  const pipe: Pipe = {
+    send: (parcel) => sizes.push("bytes" in parcel ? parcel.bytes.length : 0),
+    listen() {},
+    poll: () => undefined,
+    close() {},
+  };
+  const credits = opener.credits({ reportEvery: 3, taken: new SharedArrayBuffer(reportBytes) }, 0);
+  const encoding = new IpcEncoding(undefined);
+  const link = new PackedLink(credits, pipe, encoding, maxBytes);
+  const grow = (): void => {
+    for (let size = 0; ; size++) link.post(packet("a".repeat(size)), [], false);
+  };
+  expect(grow).toThrow("a packet of at most 1000 bytes: it has 1001");
+  expect(Math.max(...sizes)).toBe(maxBytes);
+});
+
+test("two ends in one thread that answer each other for ever leave the event loop its turns", async () => {
+  const most = 100_000;
+  let numSent = 0;
+  const ends: [Link, Link] = MemoryLink.pair(true);
+  onTestFinished(() => {
+    for (const end of ends) end.close();
+  });
+  const answer = (end: Link) => {
+    numSent += 1;
+    if (numSent < most) end.post(packet("again"), [], false);
+  };
+  for (const end of ends)
+    end.listen(
+      () => answer(end),
+      () => {},
+    );
+  answer(ends[0]);
+  await new Promise(setImmediate);
+  expect(numSent).toBeLessThan(most);
 });

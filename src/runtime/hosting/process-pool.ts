@@ -100,9 +100,11 @@ export class ProcessPool {
   async invite(): Promise<Invitation> {
     this.#opening ??= this.#open();
     const { hub } = await this.#opening;
-    const { hosts, network } = this.#options;
+    const { hosts, network, settings } = this.#options;
+    const { maxFrameBytes } = settings;
     const isSealed = network?.tls !== undefined;
-    return { address: hub.address, isSealed, ...(hosts?.token === undefined && { token: this.#token }) };
+    const token = hosts?.token === undefined && { token: this.#token };
+    return { address: hub.address, isSealed, maxFrameBytes, ...token };
   }
 
   /** Resolves once all hosts have joined. @throws {TroupeError} `HOST_MISSING` naming those that did not within the deadline */

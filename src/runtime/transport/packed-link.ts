@@ -49,15 +49,13 @@ export class PackedLink implements Link {
 
   post(packet: Packet, transfer: readonly Transferable[], urgent: boolean): void {
     const { value, hasChanged } = this.#ipc.encode(packet);
-    const bytes = this.#pack(value);
+    const bytes = this.#pack(value, transfer);
     const flags =
       (urgent ? frameFlag.urgent : 0) |
       (this.#isFresh ? frameFlag.fresh : 0) |
       (hasChanged ? frameFlag.exported : 0);
     this.#isFresh = false;
     this.#pipe.send({ flags, bytes });
-    // Bytes cannot change owner between processes, but the sender has given them up all the same.
-    for (const item of transfer) if (item instanceof ArrayBuffer) item.transfer();
   }
 
   listen(receive: (packet: Packet) => void, garbled: (error: Error) => void): void {
@@ -82,24 +80,29 @@ export class PackedLink implements Link {
 
   /** Puts the credit report and the time before the packed bytes if the two ends share no memory. */
   #withReport(packed: Uint8Array): Uint8Array<ArrayBuffer> {
+    const sizeBytes = packed.length + (this.credits instanceof ReportedCredits ? reportBytes + timeBytes : 0);
+    if (sizeBytes > this.#maxBytes)
+      throw new Error(
+        `a packet of at most ${this.#maxBytes} bytes: it has ${sizeBytes} and could not be cloned for another process`,
+      );
     // The packer's own memory is a slab that it goes on writing to.
     if (!(this.credits instanceof ReportedCredits)) return new Uint8Array(packed);
-    const bytes = new Uint8Array(reportBytes + timeBytes + packed.length);
+    const bytes = new Uint8Array(sizeBytes);
     bytes.set(new Uint8Array(this.credits.report().buffer));
     new DataView(bytes.buffer).setFloat64(reportBytes, this.#clock.now());
     bytes.set(packed, reportBytes + timeBytes);
     return bytes;
   }
 
-  /** Packs a value. A packer that failed half-way has named shapes that the receiver will never see, so it is replaced. */
-  #pack(value: unknown): Uint8Array<ArrayBuffer> {
+  /**
+   * Packs a value and detaches the buffers that change owner. A packer that failed half-way has named shapes that the receiver will
+   * never see, so it is replaced.
+   */
+  #pack(value: unknown, transfer: readonly Transferable[]): Uint8Array<ArrayBuffer> {
     try {
-      const packed = this.#packer.pack(value);
-      if (packed.length > this.#maxBytes)
-        throw new Error(
-          `a packet of at most ${this.#maxBytes} bytes: it has ${packed.length} and could not be cloned for another process`,
-        );
-      return this.#withReport(packed);
+      const bytes = this.#withReport(this.#packer.pack(value));
+      detachAll(transfer.filter((item) => item instanceof ArrayBuffer));
+      return bytes;
     } catch (error) {
       this.#packer = newPacker();
       this.#isFresh = true;
@@ -165,6 +168,14 @@ export class PortPipe implements Pipe {
   close(): void {
     this.#port.close();
   }
+}
+
+/**
+ * Detaches all these buffers, or none if one of them cannot be: bytes cannot change owner between processes, but the sender has given
+ * them up all the same.
+ */
+function detachAll(buffers: readonly ArrayBuffer[]): void {
+  if (buffers.length > 0) structuredClone(undefined, { transfer: [...buffers] });
 }
 
 const newPacker = (): Packr => new Packr(packing());
