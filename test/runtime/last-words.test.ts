@@ -18,6 +18,7 @@ import {
 import { Hub } from "../../src/runtime/transport/hub/hub.ts";
 import { TcpDoor } from "../../src/runtime/transport/tcp/tcp-door.ts";
 import { patience } from "../fixtures/patience.ts";
+import type { EchoProtocol } from "./actors/echo.ts";
 import type { SenderProtocol } from "./actors/sender.ts";
 import type { SinkInit, SinkProtocol } from "./actors/sink.ts";
 import {
@@ -158,7 +159,7 @@ class BareHead extends TcpDoor {
       onLost: () => {},
     });
     const joining = HostAgent.join({
-      invitation: { address: this.address, token, isSealed: false },
+      invitation: { address: this.address, token, isSealed: false, maxFrameBytes },
       ...otherHost,
       network: patient,
     });
@@ -205,6 +206,23 @@ test("a host that is let go stays until the one that leads has heard how its pro
   call?.resume();
   await agent.over;
   expect(head.news.at(-1)).toMatchObject({ kind: "over", index: theProcess, signalCode: "SIGKILL" });
+});
+
+test("a host reports the end of a process whose output another process holds", async () => {
+  const head = new BareHead();
+  const agent = await head.takeIn();
+  const { token, maxFrameBytes } = head;
+  const { path, words } = sharedWords(1);
+  const preloadUrl = new URL(`./actors/preload-grandchild.ts?${path}`, import.meta.url).href;
+  const start = { index: theProcess, token, preloadUrl, maxFrameBytes };
+  head.order({ kind: "begin", name: "a", start });
+  const { pid } = await head.heard("begun");
+  await until(() => Atomics.load(words, 0) !== 0);
+  onTestFinished(() => void process.kill(Atomics.load(words, 0)));
+  process.kill(pid, "SIGKILL");
+  expect(await head.heard("over")).toMatchObject({ index: theProcess, signalCode: "SIGKILL" });
+  head.order({ kind: "dismiss", failure: undefined });
+  await agent.over;
 });
 
 test("an actor that has nothing left to do waits for the link that its last words are to go by", async () => {
@@ -256,5 +274,30 @@ test("processes that take long to end when ordered to do not count as a halted h
   for (const actor of await Promise.all(actors)) await system.stopActor(actor);
   await system.stop();
   expect(await agent.over).toBeUndefined();
+  expect(lost).toEqual([]);
+});
+
+test("a message as large as the system allows reaches an actor on another host, and comes back", async () => {
+  const lost: string[] = [];
+  const { system } = startSystem({
+    preload,
+    network: patient,
+    messaging: { maxFrameBytes: 1 << 27 },
+    hosts: {
+      count: 2,
+      about: otherHost.about,
+      placeOf: () => 1,
+      onJoined() {},
+      onLost: (_host, { message }) => lost.push(message),
+      onSignal() {},
+    },
+  });
+  await HostAgent.join({ invitation: await system.invite(), ...otherHost, network: patient });
+  const module = actorModule("echo");
+  const echo = await system.spawn<EchoProtocol>({ name: "echo", module, placement: "process" });
+  // Above the default of 64 MiB.
+  const large = new Uint8Array(65 << 20).fill(7);
+  const answer = (await echo.ask("echo", large, { deadlineMs })) as Uint8Array;
+  expect(Buffer.compare(answer, large)).toBe(0);
   expect(lost).toEqual([]);
 });

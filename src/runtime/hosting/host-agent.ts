@@ -1,6 +1,5 @@
 import { TroupeError } from "../../errors/index.ts";
 import { type Failure, toFailure } from "../protocol/failure.ts";
-import { defaultMessagingSettings } from "../protocol/settings.ts";
 import { Hub } from "../transport/hub/hub.ts";
 import type { ForkSupport } from "../transport/link-opener.ts";
 import { type Network, TcpDoor } from "../transport/tcp/tcp-door.ts";
@@ -29,6 +28,8 @@ export interface Invitation {
   readonly token?: string;
   /** Whether hosts need a trusted certificate to join. */
   readonly isSealed: boolean;
+  /** As in `MessagingSettings`: a host that allowed less would take a large message for a broken connection. */
+  readonly maxFrameBytes: number;
 }
 
 /** Options of a host that joins a system. */
@@ -94,7 +95,7 @@ export class HostAgent {
 
   async #open(): Promise<void> {
     const { invitation, network, number, place, name, means, about, isCompanion } = this.#options;
-    const trust = { token: this.#token, maxFrameBytes: defaultMessagingSettings.maxFrameBytes };
+    const trust = { token: this.#token, maxFrameBytes: invitation.maxFrameBytes };
     const proxy = await HeadProxy.open({
       network,
       ...trust,
@@ -148,8 +149,8 @@ export class HostAgent {
 
   async #untilOver(index: number, started: StartedProcess): Promise<void> {
     const { exitCode, signalCode, error } = await started.exited;
-    await started.silent;
-    await within(lastWordsMs, this.#proxy?.gone(index) ?? started.silent);
+    // A process that it has started may hold its output for ever.
+    await within(lastWordsMs, Promise.all([started.silent, this.#proxy?.gone(index)]));
     this.#running.delete(index);
     sweepHostFolder(this.#folder, index);
     const failure = error && toFailure(error);
