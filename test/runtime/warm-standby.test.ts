@@ -2,8 +2,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ChildSpec, SupervisorOptions } from "../../src/runtime/index.ts";
+import { patience } from "../fixtures/patience.ts";
 import { startedBy } from "../fixtures/started-by.ts";
 import type { LearnerProtocol } from "./actors/learner.ts";
 import { actorModule, startSystem } from "./start-system.ts";
@@ -226,3 +227,19 @@ async function superviseLearner(
 async function until(done: () => boolean): Promise<void> {
   while (!done()) await new Promise(setImmediate);
 }
+
+test("an actor whose arguments cannot be copied leaves no thread behind", async () => {
+  const workers: Worker[] = [];
+  const enter = (worker: Worker) => void workers.push(worker);
+  process.on("worker", enter);
+  onTestFinished(() => void process.off("worker", enter));
+  const { system } = startSystem();
+  const init = () => {};
+  await expect(system.spawn({ name: "echo", module: actorModule("echo"), init })).rejects.toThrow(
+    /could not be cloned/,
+  );
+  await new Promise(setImmediate);
+  expect(workers).toHaveLength(1);
+  // A thread that has ended has no number.
+  await vi.waitFor(() => expect(workers[0]?.threadId).toBe(-1), patience);
+});

@@ -32,7 +32,13 @@ export class WarmStandbys {
       this.#waiting.get(name) ?? new ActorThread({ name, moduleUrls: [], resourceLimits, modules });
     this.#waiting.delete(name);
     this.#lost.delete(name);
-    thread.begin(boot);
+    try {
+      thread.begin(boot);
+    } catch (error) {
+      // Its arguments cannot be cloned: a thread that waits for others would keep the program alive.
+      void thread.terminate();
+      throw error;
+    }
     return thread;
   }
 
