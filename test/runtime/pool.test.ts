@@ -58,6 +58,37 @@ test("DL-26 messages with one key go to one actor, in order", async () => {
   });
 });
 
+test("DL-26 a statement that a pool cannot route is a dead letter, and no failure of the pool", async () => {
+  const started = startSystem();
+  const pool = await startPool(started, { key: "gate" });
+  const open = pool.ask("echo", { gate: "a" }, { deadlineMs });
+  pool.tell("note", { other: 1 } as never);
+  pool.tell("note", { gate: 1n } as never);
+  expect(await open).toEqual({ gate: "a" });
+  expect(await pool.ask("echo", { gate: "b" }, { deadlineMs })).toEqual({ gate: "b" });
+  expect(started.system.deadLetters.latest()).toMatchObject(
+    Array(2).fill({ reason: "WrongProtocol", messageKind: "note", to: "echoes#1" }),
+  );
+  expect(started.log.ofKind("actor.failed")).toEqual([]);
+});
+
+test("DL-26 a statement for an actor with a full outbox before it is a dead letter, and no failure of the pool", async () => {
+  const started = startSystem({ messaging: { window: 1, outboxCapacity: 1 } });
+  const pool = await started.system.pool<EchoProtocol>({ name: "echoes", module, size: 1, placement });
+  const { gate, open } = closedGate();
+  const answers = [pool.ask("answerAfter", gate, { deadlineMs })];
+  for (let count = 0; count < 10; count++) {
+    await pool.ready();
+    answers.push(pool.ask("threadName", null, { deadlineMs }).catch(({ code }) => code));
+  }
+  await pool.ready();
+  pool.tell("note", 1);
+  await vi.waitFor(() => expect(started.system.deadLetters.count("Overflow")).toBe(1), patience);
+  open();
+  expect(new Set(await Promise.all(answers))).toEqual(new Set(["late", "echoes-0", "OUTBOX_FULL"]));
+  expect(started.log.ofKind("actor.failed")).toEqual([]);
+});
+
 test("DL-26 an actor of a pool that ends is started again: questions are answered or fail at once", async () => {
   const started = startSystem();
   const pool = await startPool(started);

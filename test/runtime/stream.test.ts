@@ -93,6 +93,28 @@ test("DL-27 a pool's actors answer by streams", async () => {
   expect(await Promise.all(all)).toEqual([numbersTo(30), numbersTo(30), numbersTo(30)]);
 });
 
+test("DL-27 a stream of a pool's actor is its reader's: it ends with the reader, and not with the pool's router", async () => {
+  const { system, log } = startSystem();
+  const placement = inProcesses() ? "process" : "thread";
+  const pool = await system.pool<CounterProtocol>({ name: "counters", module, size: 1, placement });
+  const read: number[] = [];
+  for await (const value of pool.stream("count", { to: 40 }, { deadlineMs, window: 1 })) {
+    read.push(value);
+    if (value !== 5) continue;
+    await system.stopActor(pool);
+    await log.until(({ kind }) => kind === "actor.restarted");
+    // The actor has heard of that end before it hears of the next router.
+    expect(await pool.ask("made", null, { deadlineMs })).toMatchObject({ closed: 0 });
+  }
+  expect(read).toEqual(numbersTo(40));
+  const reader = await system.spawn<CounterProtocol>({ name: "reader", module });
+  reader.tell("fall", { of: pool });
+  await vi.waitFor(
+    async () => expect(await pool.ask("made", null, { deadlineMs })).toMatchObject({ closed: 2 }),
+    patience,
+  );
+});
+
 test("an answer that is no stream is refused where one is read", async () => {
   const counter = await startCounter().counter;
   const kind = "notAStream" as "count";

@@ -1,5 +1,4 @@
 import { TroupeError } from "../../errors/index.ts";
-import type { Clock } from "../clock.ts";
 import type { StatusBoard } from "../inspection/status-board.ts";
 import type { Endpoint } from "../messaging/endpoint.ts";
 import type { Delivery } from "../messaging/resident.ts";
@@ -14,7 +13,8 @@ import { isStream, Streams } from "./streams.ts";
 interface KindEntry {
   /** Its number on the status board. */
   readonly index: number;
-  readonly handler: (message: unknown, delivery: Delivery, clock: Clock) => unknown;
+  /** Only the runtime's own actors take more than the message. */
+  readonly handler: (message: unknown, delivery: Delivery, endpoint: Endpoint) => unknown;
   readonly isConcurrent: boolean;
 }
 
@@ -48,7 +48,7 @@ export class Handling {
   /** Registers the handlers of the actor, and those of streams. */
   adopt({ handlers }: Behavior<unknown>): void {
     const { concurrent } = this.#options;
-    const next = (demand: StreamDemand) => this.#streams.next(demand);
+    const next = (demand: StreamDemand, { from }: Delivery) => this.#streams.next(demand, from.peer.uid);
     const all = {
       ...handlers,
       [streamKind.next]: next,
@@ -135,8 +135,8 @@ export class Handling {
     const outer = this.#current;
     this.#current = delivery;
     try {
-      if (tracer === undefined) return handler(delivery.body, delivery, endpoint.clock);
-      return tracer.run(traced(delivery), () => handler(delivery.body, delivery, endpoint.clock));
+      if (tracer === undefined) return handler(delivery.body, delivery, endpoint);
+      return tracer.run(traced(delivery), () => handler(delivery.body, delivery, endpoint));
     } finally {
       this.#current = outer;
     }

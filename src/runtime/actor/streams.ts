@@ -7,8 +7,8 @@ type Source = AsyncIterator<unknown> | Iterator<unknown>;
 
 interface Open {
   readonly source: Source;
-  /** Uid of the actor that reads it. */
-  readonly reader: number;
+  /** Uid of the actor that reads it; until it does, of the one that has asked, which may be a pool on behalf of the reader. */
+  reader: number;
   /** The next item, once it is asked for, until it has been taken; stays if it is an error. */
   pending?: Promise<IteratorResult<unknown>> | undefined;
 }
@@ -37,10 +37,11 @@ export class Streams {
     return { stream: this.#lastId, producer: this.#self, next };
   }
 
-  /** Makes items: waits for the first, and adds more as long as they are there at once. */
-  async next({ stream: id, count }: StreamDemand): Promise<StreamBatch> {
+  /** Makes items: waits for the first, and adds more as long as they are there at once. @param reader - uid of the actor that reads */
+  async next({ stream: id, count }: StreamDemand, reader: number): Promise<StreamBatch> {
     const open = this.#open.get(id);
     if (open === undefined) throw ended();
+    open.reader = reader;
     const items: unknown[] = [];
     while (items.length < count) {
       open.pending ??= take(open.source);

@@ -1,6 +1,8 @@
+import { TroupeError } from "../../errors/index.ts";
 import { defineActor, type Handlers } from "../actor/define-actor.ts";
-import type { Clock } from "../clock.ts";
+import type { Endpoint } from "../messaging/endpoint.ts";
 import type { Delivery } from "../messaging/resident.ts";
+import type { DeadLetterReason } from "../protocol/dead-letter.ts";
 import { RecordType } from "../protocol/record.ts";
 import { type AnyProtocol, Members } from "./members.ts";
 import type { Route } from "./route.ts";
@@ -19,14 +21,27 @@ export default defineActor<AnyProtocol, PoolInit>({
   concurrent: "questions",
   start(context, { members: names, kinds, route }) {
     const members = new Members(context, names, route);
-    const pass = (kind: string, message: unknown, { type, deadlineMs }: Delivery, clock: Clock) =>
-      type === RecordType.ask
-        ? members.ask(kind, message, () => deadlineMs - clock.now())
-        : members.tell(kind, message);
     const handlers = kinds.map((kind) => [
       kind,
-      (message: unknown, delivery: Delivery, clock: Clock) => pass(kind, message, delivery, clock),
+      (message: unknown, delivery: Delivery, endpoint: Endpoint) =>
+        delivery.type === RecordType.ask
+          ? members.ask(kind, message, () => delivery.deadlineMs - endpoint.clock.now())
+          : tell(members, delivery, endpoint),
     ]);
     return { handlers: Object.fromEntries(handlers) as Handlers<AnyProtocol> };
   },
 });
+
+/** Passes a statement on. One that cannot be is a dead letter: it must not take the open questions of others with it. */
+function tell(members: Members, delivery: Delivery, endpoint: Endpoint): Promise<void> | undefined {
+  const refuse = (error: unknown): void => endpoint.undelivered.refused(delivery, reasonFor(error));
+  try {
+    return members.tell(delivery.kind, delivery.body)?.catch(refuse);
+  } catch (error) {
+    refuse(error);
+    return undefined;
+  }
+}
+
+const reasonFor = (error: unknown): DeadLetterReason =>
+  error instanceof TroupeError && error.code === "OUTBOX_FULL" ? "Overflow" : "WrongProtocol";
