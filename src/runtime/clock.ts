@@ -9,12 +9,15 @@ export interface Timer {
 export interface Clock {
   /** Monotonic time in ms, the same in every thread of this process. */
   readonly now: () => number;
-  /** Runs `run` once after `delayMs`; a `background` timer does not keep the process alive. */
+  /** Runs `run` once after `delayMs`, never if that is infinite; a `background` timer does not keep the process alive. */
   after(delayMs: number, run: () => void, options?: { readonly background?: boolean }): Timer;
 }
 
 /** Bound on how fast the clocks of two hosts drift apart; the least lag of what one sends the other grows at this rate. */
 export const mostDrift = 1e-3;
+
+/** Node's timers run at once if they are to wait for longer. */
+const mostTimeoutMs = 2 ** 31 - 1;
 
 /** The clock of the machine. */
 export const systemClock: Clock = {
@@ -24,8 +27,13 @@ export const systemClock: Clock = {
     return time[0] * 1e3 + time[1] / 1e6;
   },
   after(delayMs, run, options = {}) {
-    const timer = setTimeout(run, delayMs);
-    if (options.background) timer.unref();
+    let timer: NodeJS.Timeout;
+    const wait = (leftMs: number): void => {
+      if (leftMs > mostTimeoutMs) timer = setTimeout(() => wait(leftMs - mostTimeoutMs), mostTimeoutMs);
+      else timer = setTimeout(run, leftMs);
+      if (options.background) timer.unref();
+    };
+    wait(delayMs);
     return { cancel: () => clearTimeout(timer) };
   },
 };

@@ -1,4 +1,5 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { FakeClock } from "../fixtures/fake-clock.ts";
 import { patience } from "../fixtures/patience.ts";
 import type { FinderProtocol } from "./actors/finder.ts";
@@ -45,4 +46,21 @@ test("refuses a timer without a time", async () => {
   await expect(actor.ask("start", { kind: "every", ms: 0 }, { deadlineMs })).rejects.toThrow(
     "[every ticker.tick] expected a time in ms, above 0, got 0 (correct the time)",
   );
+});
+
+test("a timer may wait for months, or for ever", () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const dayMs = 86_400_000;
+  const ran: string[] = [];
+  systemClock.after(60 * dayMs, () => ran.push("60 days"));
+  systemClock.after(Number.POSITIVE_INFINITY, () => ran.push("never"));
+  const cancelled = systemClock.after(60 * dayMs, () => ran.push("cancelled"));
+  vi.advanceTimersByTime(60 * dayMs - 1);
+  expect(ran).toEqual([]);
+  cancelled.cancel();
+  vi.advanceTimersByTime(1);
+  expect(ran).toEqual(["60 days"]);
+  vi.advanceTimersByTime(300 * dayMs);
+  expect(ran).toEqual(["60 days"]);
 });
