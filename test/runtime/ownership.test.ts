@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { FakeClock } from "../fixtures/fake-clock.ts";
 import type { OwnerInit, OwnerProtocol } from "./actors/owner.ts";
 import { actorModule, startSystem } from "./start-system.ts";
 
@@ -53,4 +54,30 @@ test("DL-14 an owned actor's failure is its owner's, up to the root, unless the 
   careful.tell("failBelow", "c0");
   await log.untilEmitted("c heard of c0");
   expect(log.unhandled).toHaveLength(1);
+});
+
+test("DL-14 an owned actor that not even force can end is named in a warning, and the program goes on", async () => {
+  const clock = new FakeClock();
+  const { system, log } = startSystem({ clock });
+  const root = await system.spawn<OwnerProtocol, OwnerInit>({
+    name: "s",
+    module: actorModule("owner"),
+    init: { depth: 1, placement: "thread" },
+  });
+  root.tell("sleepBelow", "s0");
+  await log.untilEmitted("s0 sleeps");
+  const warned = Promise.withResolvers<Error>();
+  const onWarning = (warning: Error & { fields?: { actor: string } }): void => {
+    if (warning.fields?.actor === "s0#1") warned.resolve(warning);
+  };
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
+  await system.stopActor(root);
+  // The deadline of its stop, then the grace of its termination.
+  clock.advance(5_000);
+  clock.advance(5_000);
+  expect(await warned.promise).toMatchObject({ code: "ACTOR_STUCK" });
+  expect(log.unhandled).toEqual([]);
+  // Its native call returns at last, and then the thread ends as ordered.
+  await system.stop();
 });

@@ -117,7 +117,10 @@ export class DeathWatch {
   #stopOwned(owner: ActorRecord): void {
     for (const record of this.#options.actors.running.toReversed()) {
       if (record.ownerUid !== owner.address.uid || record.down !== undefined) continue;
-      void this.#options.stop(record, { reason: `${describe(owner.address)} has ended`, drain: false });
+      this.#options
+        .stop(record, { reason: `${describe(owner.address)} has ended`, drain: false })
+        // Nobody waits for it, and the stop of the system throws the same error again.
+        .catch((error: Error) => process.emitWarning(error));
     }
   }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { type ActorRef, defineActor, type Placement } from "../../../src/runtime/index.ts";
 
 /** Owns two actors of its own kind, down to a depth; an owner's name begins its children's. */
@@ -6,6 +7,9 @@ export type OwnerProtocol = {
   failBelow: { in: string };
   failNow: { in: null };
   stopNow: { in: null };
+  sleepBelow: { in: string };
+  /** Waits in native code. */
+  sleepNow: { in: null };
 };
 
 export interface OwnerInit {
@@ -47,6 +51,12 @@ export default defineActor<OwnerProtocol, OwnerInit>({
           throw new Error(`${context.name} fails`);
         },
         stopNow: () => context.stop(),
+        sleepBelow: (name) => void towards(name).tell("sleepNow", null),
+        sleepNow() {
+          context.emit(`${context.name} sleeps`);
+          context.flush();
+          spawnSync("sleep", ["3"]);
+        },
       },
     };
   },
