@@ -152,6 +152,21 @@ test("DL-11 a restart on purpose leaves out a child that outlives the others, as
   expect(log.emitted.slice(before + 2)).toEqual(["stop b#2", "stop a#1", "start a#2", "start b#3"]);
 });
 
+test("DL-11 a child that outlives others and was stopped is started even if one before it cannot start at first", async () => {
+  const { system } = startSystem();
+  const restarted = Promise.withResolvers<RestartReport>();
+  const init = (incarnation: number): ChildInit => (incarnation === 2 ? { failStartFrom: 2 } : {});
+  const supervisor = await system.supervise({
+    name: "group",
+    strategy: "one_for_all",
+    children: [{ ...child("a"), init }, child("b", { outlives: true })],
+    onRestart: restarted.resolve,
+  });
+  supervisor.ref<ChildProtocol>("b").tell("fail", "b failed");
+  expect(await restarted.promise).toMatchObject({ child: "a", restarted: ["a", "b"] });
+  expect(await supervisor.ref<ChildProtocol>("b").ask("incarnation", null, { deadlineMs })).toBe(2);
+});
+
 test("DL-11 starts children in order and stops them in the reverse of it", async () => {
   const { system, log } = startSystem();
   const supervisor = await system.supervise({

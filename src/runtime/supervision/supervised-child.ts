@@ -57,6 +57,11 @@ export class SupervisedChild {
     return typeof outlives === "function" ? outlives() : outlives;
   }
 
+  /** Whether it goes on as {@link outlives} says: one that has been stopped, and could not be started again yet, does not. */
+  get staysUp(): boolean {
+    return this.outlives && this.#record !== undefined;
+  }
+
   /** The name of its process; undefined if it has none. */
   get process(): string | undefined {
     return processOf(this.#spec);

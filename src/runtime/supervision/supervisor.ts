@@ -90,7 +90,7 @@ export class Supervisor {
   async restart(): Promise<void> {
     if (!this.#isStarting && !this.#stopping) {
       this.#isStarting = true;
-      const children = this.#children.filter(({ outlives }) => !outlives);
+      const children = this.#children.filter(({ staysUp }) => !staysUp);
       this.#recovery = this.#renew(children[0] as SupervisedChild, children, undefined).then(() =>
         this.#recover(),
       );
@@ -178,7 +178,7 @@ export class Supervisor {
     const children = this.#children;
     const indices = restartSet(this.#options.strategy, children.indexOf(child), children.length);
     const chosen = indices.map((index) => children[index] as SupervisedChild);
-    return child.outlives ? chosen : chosen.filter(({ outlives }) => !outlives);
+    return child.outlives ? chosen : chosen.filter(({ staysUp }) => !staysUp);
   }
 
   async #renew(
