@@ -359,7 +359,9 @@ export class Shard {
       ...(areOnDevice(factors) ? { gradientScale: 1 } : scalesOf(factors, divisor)),
     };
     const scales = areOnDevice(factors) ? factors : undefined;
-    await whilePinned(this.#place.paging, layout, this.#updateAccess, async () => {
+    // An update leaves what is frozen as it is: that must be in memory.
+    const access = update.frozen.length > 0 ? "change" : this.#updateAccess;
+    await whilePinned(this.#place.paging, layout, access, async () => {
       if (!this.#kept.has(block)) await this.#keepState(step, block);
       const beginMs = systemClock.now();
       progress.hasUpdated(await this.#stateStore.update(update, this.#store.takeGradient(block), scales));

@@ -20,6 +20,7 @@ import { isFrozen, Ladder, pointsAt } from "../../fixtures/thawing.ts";
 
 const job = new URL("../../fixtures/jobs/thawing.ts", import.meta.url);
 const loop = new URL("../../fixtures/jobs/thawing-loop.ts", import.meta.url);
+const within = new URL("thawing-within.ts", import.meta.url);
 const steps = 8;
 const seed = 7;
 const batch = 8;
@@ -225,6 +226,16 @@ describe("parameters that a run freezes and unfreezes", () => {
     const resumed = await train({ ...options, zero: 2, resume: join(here.folder, stepFolder(5)) });
     expect(resumed.losses.slice(5)).toEqual(here.losses.slice(5));
     expect(resumed.last).toEqual(here.last);
+  });
+
+  it("keep their bits in bfloat16 rounded to nearest, where their block comes to memory for its update alone", async () => {
+    const options = { ranks: 2, zero: 3, precision: "bf16", prefetchBytes: 0 } as const;
+    const config = { frozen: "rungs.1.up.bias:2-5" };
+    const resident = await train(options, config, within);
+    const offload = { parameters: "nvme", dir: workspace.folder } as const;
+    const paged = await train({ ...options, offload }, config, within);
+    expect(paged.losses).toEqual(resident.losses);
+    expect(paged.last).toEqual(resident.last);
   });
 
   const options = { lr: 0.05, weightDecay: 0.1 };
