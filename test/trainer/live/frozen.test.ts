@@ -135,6 +135,19 @@ describe("a frozen copy", () => {
     });
   });
 
+  it("takes weights on though its checkpointer alone has died", async () => {
+    using strikes = new Strikes();
+    await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
+      train(policy, 0);
+      const frozen = await policy.frozenCopy();
+      train(policy, 1);
+      await heard(frozen);
+      strikes.end(/^frozen-1-checkpointer$/);
+      expect(await frozen.follow()).toEqual({ step: 2 });
+      expect(await heard(frozen)).toEqual(await heard(policy));
+    });
+  });
+
   it("has them however long after its ranks its checkpointer comes back", async () => {
     using strikes = new Strikes();
     await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {

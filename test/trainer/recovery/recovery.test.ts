@@ -3,7 +3,7 @@ import type { LastGood } from "../../../src/actors/trainer/recovery/last-good.ts
 import { Recovery, type RestartPoint } from "../../../src/actors/trainer/recovery/recovery.ts";
 import type { SupervisedRanks } from "../../../src/actors/trainer/recovery/supervised-ranks.ts";
 import { TroupeError } from "../../../src/errors/index.ts";
-import { type Failure, toFailure } from "../../../src/runtime/index.ts";
+import { ActorDown, type Failure, toFailure } from "../../../src/runtime/index.ts";
 
 const full = new TroupeError("SHARED_MEMORY_FULL", {
   where: "shared memory",
@@ -41,5 +41,27 @@ describe("memory that processes share and that is full", () => {
     const { taken, ended } = await recover(full, 0);
     expect(taken).toBe(full);
     expect(ended).toEqual([]);
+  });
+});
+
+/** Recovers from the end of an actor, where the group that has rank-0 lives on. @returns what was done to the group */
+async function recoverFrom(actor: string): Promise<string[]> {
+  const done: string[] = [];
+  const ranks = {
+    has: (name: string) => name === "rank-0",
+    renew: async () => void done.push("renewed"),
+    generationAfter: async () => void done.push("awaited"),
+  };
+  const lastGood = { newest: async () => saved };
+  const recovery = new Recovery(ranks as unknown as SupervisedRanks, lastGood as unknown as LastGood);
+  const down = new ActorDown("ask", { actor, incarnation: 1, reason: "failed" });
+  expect(await recovery.after(down, 0, at)).toEqual({ ...at, initial: saved });
+  return done;
+}
+
+describe("an actor that is lost", () => {
+  it("ends its generation where it is the group's, and else has the group begun again, which would live on", async () => {
+    expect(await recoverFrom("rank-0")).toEqual(["awaited"]);
+    expect(await recoverFrom("checkpointer")).toEqual(["renewed"]);
   });
 });

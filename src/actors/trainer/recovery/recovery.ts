@@ -1,7 +1,7 @@
 import { errorTable, TroupeError } from "../../../errors/index.ts";
 import { RewindRequest } from "../../../job/anomalies/index.ts";
 import { type SamplerState, skipSamples } from "../../../library/data/index.ts";
-import { type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
+import { ActorDown, type Failure, firstCause, fromFailure } from "../../../runtime/index.ts";
 import type { CallLog, FailedCall, LoadedState } from "../../engine/conductor/index.ts";
 import { ENDS } from "../../engine/rank/index.ts";
 import type { InitialState } from "../../protocols/index.ts";
@@ -39,6 +39,11 @@ export class Recovery {
     if (generation > 0 && hasCode(error, [OUT_OF_ROOM])) await this.#ranks.endFirst(error).catch(() => {});
     // An actor was lost, or work was aborted because one was.
     else if (!hasCode(error, ENDS)) throw error;
+    // The ranks live on without an actor that is none of theirs, such as the checkpointer: no generation would follow.
+    if (error instanceof ActorDown && !this.#ranks.has(error.down.actor)) {
+      await this.#ranks.renew();
+      return { ...at, initial: await this.#lastGood.newest() };
+    }
     refuseDeliberate(await this.#ranks.generationAfter(generation), generation);
     return { ...at, initial: await this.#lastGood.newest() };
   }

@@ -106,6 +106,13 @@ export class SupervisedRanks {
     };
   }
 
+  /** Whether the group has an actor of that name. */
+  has(actor: string): boolean {
+    return Object.values(this.group)
+      .flat()
+      .some(({ name }) => name === actor);
+  }
+
   /** The host of each rank in the present generation; 0 is this host. */
   get hosts(): readonly number[] {
     return this.group.ranks.map((rank) => this.#system.hostOf(rank));
