@@ -142,9 +142,12 @@ function checkEntries(
   }
 }
 
-/** Whether an error is one of a checkpoint, rather than of a store that cannot be reached, where it may be intact. */
+/** Errors of a store, or of an actor that reads for another host: they cannot be reached. */
+const UNREACHED: readonly string[] = ["S3_FAILED", "ACTOR_DOWN", "ASK_TIMEOUT", "STOP_REQUESTED"];
+
+/** Whether an error is one of a checkpoint, rather than of something that cannot be reached, where it may be intact. */
 export function isOfCheckpoint(error: unknown): error is TroupeError {
-  return error instanceof TroupeError && error.code !== "S3_FAILED";
+  return error instanceof TroupeError && !UNREACHED.includes(error.code);
 }
 
 function asDamage(path: string, cause: unknown): TroupeError {
