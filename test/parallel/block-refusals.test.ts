@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BatchNorm1d, Linear, Module, ModuleList, normal, Parameter } from "../../src/compute/nn/index.ts";
+import type { PassKey } from "../../src/compute/parallel/index.ts";
 import {
   arange,
   full,
@@ -70,6 +71,34 @@ describe("BlockEngine", () => {
       }
     }
     expect(() => compare(new Passing())).toThrow(/\[block layers\.1\] expected to reach blocks only/);
+  });
+
+  it("refuses it in the first pass of each program, whatever other programs have shown", () => {
+    class Chain extends Module {
+      readonly layers = new ModuleList([new Mix(), new Mix()]);
+      override forward(x: Tensor): Tensor {
+        let y = x;
+        for (const layer of this.layers) y = layer.forward(y);
+        return y.square().sum();
+      }
+    }
+    const model = new Chain();
+    const engine = readyEngine(planOf(model));
+    const pass = (key: PassKey, body: () => Tensor) =>
+      scope(() => {
+        engine.begin("step");
+        engine.forward(key, body);
+        engine.backward(key, [full([], 1)]);
+        engine.flush();
+      });
+    const lossOf = () => model.forward(ones([2, width]));
+    const penalised = () => lossOf().add((model.layers.at(1) as Mix).weight.tensor.square().sum());
+    const key = { microBatch: 0, chunk: 0 };
+    pass({ ...key, program: "loss" }, lossOf);
+    expect(() => pass({ ...key, program: "penalised" }, penalised)).toThrow(/of another block/);
+    pass(key, lossOf);
+    expect(() => pass({ ...key, repeat: 1 }, penalised)).toThrow(/of another block/);
+    engine.dispose();
   });
 
   it("refuses a loss that reads a block's parameter from outside", () => {

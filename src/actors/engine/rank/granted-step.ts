@@ -28,6 +28,8 @@ export interface StepPart {
   readonly isLast: boolean;
   /** Where their samples are, if not where the run's sampler is. */
   readonly requests?: readonly BatchRequest[];
+  /** The program of a live model that makes its losses. */
+  readonly program?: string;
   /** Multiplies the share of each of its micro-batches in the step. Default: 1. */
   readonly weight?: number;
 }
@@ -111,7 +113,7 @@ export class GrantedStep implements Disposable {
       return losses;
     };
     actions.forEach(({ kind, microBatch, chunk }, index) => {
-      const key = { microBatch: part.first + microBatch, chunk };
+      const key = { microBatch: part.first + microBatch, chunk, program: part.program };
       const completion = { chunk: microBatch === lastMicroBatch, step: index === actions.length - 1 };
       if (kind === "forward") this.forward(key, compute, (loss, batch) => this.add([loss], batch));
       else this.backward(key, part.isLast ? completion : undefined);

@@ -184,6 +184,7 @@ export class RankLoop extends MeshRank implements RankContext {
       size,
       isLast: update !== undefined,
       requests: shareOf(requests),
+      program,
       weight,
     };
     try {

@@ -43,6 +43,8 @@ export interface PassKey {
   readonly chunk: number;
   /** Earlier forwards of this micro-batch. Default: 0. */
   readonly repeat?: number;
+  /** Name of what it computes, where passes differ in that. Default: the same in each pass with as many earlier forwards. */
+  readonly program?: string | undefined;
 }
 
 /** A forward pass that waits for its backward. */
@@ -69,8 +71,8 @@ export class BlockEngine<Ticket> {
   readonly #programs: BlockPrograms | undefined;
   readonly #unrecorded: Unrecorded[] = [];
   readonly #recordedPrograms: RecordedProgram[] = [];
-  /** Whether a pass has shown that gradients flow only through the blocks' arguments and results. */
-  #checked = false;
+  /** By what they compute, passes that have shown that gradients flow only through the blocks' arguments and results. */
+  readonly #checked = new Set<string>();
 
   constructor(plan: BlockPlan, port: ShardPort<Ticket>, options: EngineOptions) {
     this.#plan = plan;
@@ -163,7 +165,7 @@ export class BlockEngine<Ticket> {
    */
   forward(key: PassKey, body: () => Tensor, received: readonly Tensor[] = []): Forwarded<Tensor> {
     const leaves = received.filter((tensor) => tensor.requiresGrad);
-    const checks = this.#checked ? undefined : this.#plan.units.length;
+    const checks = this.#checked.has(programOf(key)) ? undefined : this.#plan.units.length;
     const options = { received: leaves, checks, offloader: this.#offloader, programs: this.#programs };
     const tape = new BlockTape(this.#hooks, ROOT_UNIT, this.#gathers.parameters.trainable, options);
     try {
@@ -206,7 +208,7 @@ export class BlockEngine<Ticket> {
       const answers = tape.backward(asking, gradients);
       this.#gradients.end();
       if (completion.step) this.#writes.handOn();
-      this.#checked = true;
+      this.#checked.add(programOf(key));
       return answers;
     } catch (error) {
       tape.clear();
@@ -289,6 +291,8 @@ export class BlockEngine<Ticket> {
 }
 
 const nameOf = ({ microBatch, chunk, repeat = 0 }: PassKey) => `${microBatch}.${chunk}.${repeat}`;
+
+const programOf = ({ program, repeat = 0 }: PassKey) => program ?? `forward ${repeat}`;
 
 /** Releases a pass whose backward never comes. */
 function release({ tape, roots, received }: OpenPass): void {

@@ -74,7 +74,7 @@ export class BlockTape {
    * @param leavesOf - a block's parameters that are trainable now, bound
    * @param options.received - leaves that come from outside the pass; default none
    * @param options.checks - number of blocks, the root included, to check for lost gradients; every call's backward then names
-   * all parameters. A model does the same in every pass, so checking the first is enough. Default: no checks
+   * all parameters. A program does the same in every pass, so checking its first is enough. Default: no checks
    * @param options.offloader - holds the inputs of recomputed calls until then; default they stay
    * @param options.programs - replay calls, in passes that are not checked; default none
    */
