@@ -1,10 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ones } from "../../src/compute/nn/index.ts";
+import { ExpertMLP, MixtureOfExperts, ones } from "../../src/compute/nn/index.ts";
 import {
+  cutExperts,
+  holdersOf,
   layoutBlock,
+  Mesh,
   PARAMETER_ALIGNMENT,
   piecesIn,
+  planBlocks,
   replicas,
   SLICE_ALIGNMENT,
   sliceOf,
@@ -70,4 +74,36 @@ describe("layoutBlock", () => {
       layoutBlock(0, "b", 3, specs, replicas(numRanks)).parameters.map(({ offset }) => offset);
     expect(offsets(7)).toEqual(offsets(1));
   });
+});
+
+describe("the holders of a block", () => {
+  it.each([
+    [1, [[0, 1], [2, 3]]], // biome-ignore format: a group a column
+    [
+      2,
+      [
+        [0, 2],
+        [1, 3],
+        [4, 6],
+        [5, 7],
+      ],
+    ],
+  ])(
+    "of experts are the ranks that are dealt parts of them, between %i tensor-parallel ones",
+    (tp, groups) => {
+      const mesh = new Mesh({ dp: 4, tp, ep: 2 });
+      for (const zero of [0, 3] as const)
+        for (const rank of mesh.ranks) {
+          const model = new MixtureOfExperts(6, new ExpertMLP(6, 6, 12));
+          cutExperts(model, { index: mesh.placeOf(rank).ep, count: 2 });
+          const { layouts } = planBlocks(model, { zero, mesh, rank });
+          const experts = layouts.find(({ name }) => name.includes("experts"));
+          if (experts === undefined) throw new Error("no block of experts");
+          const holders = groups.filter((group) =>
+            zero === 0 ? group.includes(rank) : rank % tp === (group[0] as number) % tp,
+          );
+          expect(holdersOf(experts, rank)).toEqual(holders.flat());
+        }
+    },
+  );
 });

@@ -34,6 +34,8 @@ export interface FlatParameter extends ParameterSpec {
 export interface Sharing {
   /** Ranks of the world that hold them, in order: each has a slice; gradients are summed over all. */
   readonly group: readonly number[];
+  /** Distance in the world between the ranks that hold the parts of a split parameter. Default: 1, of tensor-parallel neighbours. */
+  readonly partStride?: number;
   /** Whether their gradient counts in the global norm here: among groups with equal copies, one counts. */
   readonly counted: boolean;
   /**
@@ -131,9 +133,11 @@ export function memberOf(block: Sharing, rank: number): number {
  */
 export function holdersOf(block: FlatBlock, rank: number): number[] {
   const { index, count } = block.parameters[0]?.split ?? { index: 0, count: 1 };
+  const { partStride = 1 } = block;
   const holders = block.zero === 0 ? [rank] : block.group;
-  // Neighbours that split a layer are next to each other in the world.
-  return holders.flatMap((holder) => Array.from({ length: count }, (_, part) => holder - index + part));
+  return holders.flatMap((holder) =>
+    Array.from({ length: count }, (_, part) => holder + (part - index) * partStride),
+  );
 }
 
 /** @returns the elements of the flat buffer that the `member`-th rank of the group owns when the block is split */

@@ -182,8 +182,11 @@ function sharingOf(
     constant ? "constants" : written ? "buffers" : parameter.trainable || base ? "" : "frozen",
     base ? "base" : "",
   ];
+  const { trainable } = parameter;
+  const counted = !copied || tp === 0;
+  const apart = parameter.expert && { partStride: mesh.shape.tp };
   return {
-    sharing: { group, counted: !copied || tp === 0, written, constant, trainable: parameter.trainable, base },
+    sharing: { group, ...apart, counted, written, constant, trainable, base },
     suffix: words.filter((word) => word !== "").join(", "),
   };
 }
