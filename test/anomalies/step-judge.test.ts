@@ -95,6 +95,20 @@ describe("a judge of steps", () => {
     expect(after.until(made + 1)).toEqual(before.until(made + 1));
   });
 
+  it("looks back past steps without a finite loss, and no further than it needs", () => {
+    const record = new LossRecord(4, [8, 9]);
+    record.note(5, Number.NaN);
+    record.note(7, 1);
+    expect(record.until(7)).toEqual([8, 9, 1]);
+    for (let step = 8; step <= 1_000_000; step++) record.note(step, step);
+    // A copy of all losses for each of so many saves would take hours.
+    let sum = 0;
+    for (let step = 900_000; step < 1_000_000; step++) sum += record.until(step)[0] as number;
+    expect(sum).toBe(100_000 * (949_999.5 - 63));
+    record.note(2, 3);
+    expect(record.until(3)).toEqual([3, 8]);
+  });
+
   it("leaves gradients that overflow to the loss scale, until that has tried for too long", () => {
     const judge = new StepJudge(DEFAULT_RULES, true, []);
     const overflow = { ...sound, gradientNorm: Number.POSITIVE_INFINITY };

@@ -35,21 +35,30 @@ export class RecentLosses {
 /** A run's losses by step, for a generation that starts in the middle of the run. */
 export class LossRecord {
   readonly #losses = new Map<number, number>();
+  /** The first step with a loss. */
+  #first: number;
 
   /** @param losses - the last losses of `step` steps, in order: an earlier result of {@link until} */
   constructor(step = 0, losses: readonly number[] = []) {
-    for (const [index, loss] of losses.entries()) this.#losses.set(step - losses.length + index + 1, loss);
+    this.#first = step - losses.length + 1;
+    for (const [index, loss] of losses.entries()) this.#losses.set(this.#first + index, loss);
   }
 
   /** @param step - steps done; a repeated step replaces its loss */
   note(step: number, lossNats: number): void {
     this.#losses.set(step, lossNats);
+    this.#first = Math.min(this.#first, step);
   }
 
   /** @returns the losses that {@link RecentLosses} needs after `step` steps */
   until(step: number): readonly number[] {
-    const known = [...this.#losses].filter(([made, loss]) => made <= step && Number.isFinite(loss));
-    return known.slice(-WINDOW).map(([, loss]) => loss);
+    const losses: number[] = [];
+    // Back from the step: a save costs the same after a million steps.
+    for (let made = step; made >= this.#first && losses.length < WINDOW; made--) {
+      const loss = this.#losses.get(made);
+      if (loss !== undefined && Number.isFinite(loss)) losses.push(loss);
+    }
+    return losses.reverse();
   }
 }
 
