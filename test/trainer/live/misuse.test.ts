@@ -68,6 +68,21 @@ describe("a call that cannot be made", () => {
   });
 });
 
+describe("a live model", () => {
+  it("is refused where its runtime goes back to leave batches out: its script would make the same calls again", async () => {
+    await using runtime = await Runtime.spawn({
+      ...layout,
+      anomalies: { loss: "skip", spike: "rewind" },
+      checkpoint: { inMemoryEverySteps: 4 },
+    });
+    await expect(runtime.open(called, { data: workspace.text })).rejects.toThrow(
+      "[options] expected anomalies.spike to be stop or skip for a live model, got rewind (its script would make the same calls again; skip leaves the update out)",
+    );
+    const judge = await runtime.open(called, { data: workspace.text }, { name: "judge" });
+    await expect(judge.close()).resolves.toBeUndefined();
+  });
+});
+
 describe("a program of the wrong kind", () => {
   it.each([
     [

@@ -13,7 +13,7 @@ export interface OpenOptions
   /**
    * Lower-case letters, digits and -, beginning with a letter: tells a further model apart. It begins the names of the model's
    * actors, and its events carry it as `model`. A model with a name has ranks of its own: as many as the runtime, unless the
-   * options above say otherwise.
+   * options above say otherwise. At an anomaly for which the runtime rewinds, it stops.
    */
   readonly name?: string | undefined;
   /**
@@ -62,9 +62,11 @@ export async function settingsOfModel(
     throw optionError("name", "lower-case letters, digits and -, beginning with a letter", name);
   if (hosts !== undefined && launch === undefined)
     throw optionError("hosts", "left out without a launch on several hosts", `[${hosts.join(", ")}]`);
+  if (name === undefined) refuseRewinds(runtime.anomalies);
   // Imported lazily, as the runtime does.
   const { settle } = await import("../../../job/options/index.ts");
-  const further = { ...runtime, checkpoint: undefined, resume: undefined, ...own };
+  const anomalies = withoutRewinds(runtime.anomalies);
+  const further = { ...runtime, anomalies, checkpoint: undefined, resume: undefined, ...own };
   const settledFurther = () => {
     if (launch === undefined) return settle(further);
     const launched = launchedOptions(further, launch, 1);
@@ -78,4 +80,18 @@ export async function settingsOfModel(
   const isCopied = inMemoryEverySteps !== undefined || dir !== undefined;
   const { checkpoint } = isCopied ? chosen : settle({ checkpoint: { inMemoryEverySteps: COPY_EVERY_STEPS } });
   return { ...chosen, supervision, checkpoint };
+}
+
+/** The script would make the calls again that led the model astray: no batches can be left out. @throws {TroupeError} `OPTION` */
+function refuseRewinds(anomalies: RuntimeOptions["anomalies"] = {}): void {
+  const [anomaly] = Object.entries(anomalies).find(([, policy]) => policy === "rewind") ?? [];
+  if (anomaly === undefined) return;
+  const hint = "its script would make the same calls again; skip leaves the update out";
+  throw optionError(`anomalies.${anomaly}`, "stop or skip for a live model", "rewind", hint);
+}
+
+/** The runtime's rules for a model beside the run that they are meant for: it stops where that goes back. */
+function withoutRewinds(anomalies: RuntimeOptions["anomalies"]): RuntimeOptions["anomalies"] {
+  const rules = Object.entries(anomalies ?? {});
+  return Object.fromEntries(rules.map(([anomaly, rule]) => [anomaly, rule === "rewind" ? "stop" : rule]));
 }
