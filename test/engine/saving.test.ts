@@ -125,6 +125,22 @@ describe("saving", () => {
     expect(disk.orders[0]).toMatchObject({ numParts: 2, entries: [entry], write: true, keep: false });
   });
 
+  it("copies a state again that is on the disk already, where its copy in memory is to be read and is lost", async () => {
+    const disk = new SlowDisk({ inMemoryEverySteps: 2 });
+    const reasons = { isRead: true, isPresent: true };
+    const saved = await disk.saving.begin(2);
+    const underWay = await disk.saving.begin(2, reasons);
+    expect(underWay).toEqual({ ...saved, receivers: undefined });
+    await disk.end();
+    expect((await disk.saving.begin(2, reasons))?.receivers).toHaveLength(2);
+    await disk.end();
+    expect(disk.orders.map(({ write, keep }) => [write, keep])).toEqual([
+      [true, true],
+      [false, true],
+    ]);
+    expect(disk.reported).toEqual(["started 2", "saved 2", "copied 2"]);
+  });
+
   it("waits for the save before it, and tells how long", async () => {
     const disk = new SlowDisk();
     await disk.saving.begin(2);

@@ -144,9 +144,11 @@ export class Saving {
     const { rules, checkpointer, emit } = this.#options;
     if (step > this.#lastStep) return undefined;
     const raises = isPresent && !isRead;
-    const known = this.#known(step, named) ?? (raises ? this.#raised(step, named) : undefined);
+    const known = this.#known(step, named, isRead) ?? (raises ? this.#raised(step, named) : undefined);
     if (known !== undefined) return known;
-    const write = rules.everySteps !== undefined && (isLast || isAsked || step % rules.everySteps === 0);
+    const isWritten = isRead && this.#written.has(step);
+    const write =
+      rules.everySteps !== undefined && !isWritten && (isLast || isAsked || step % rules.everySteps === 0);
     const { inMemoryEverySteps } = rules;
     const isDue = write || (inMemoryEverySteps !== undefined && (isRead || step % inMemoryEverySteps === 0));
     if (!isDue) return undefined;
@@ -163,7 +165,7 @@ export class Saving {
     await Promise.all(busy.map(({ outcome }) => outcome));
     // A save of a generation that has ended meanwhile would never get its parts.
     if (this.#isOver || step > this.#lastStep) return undefined;
-    const begunMeanwhile = this.#known(step, named);
+    const begunMeanwhile = this.#known(step, named, isRead);
     if (begunMeanwhile !== undefined) return begunMeanwhile;
     const waitedMs = busy.length === 0 ? 0 : performance.now() - beginMs;
     if (write) this.#report(step, waitedMs);
@@ -188,10 +190,13 @@ export class Saving {
     await Promise.all([...this.#inFlight].map(({ outcome }) => outcome));
   }
 
-  /** Finds a save of that state to the disk, done or under way, and gives it the name: one with its order, others after it. */
-  #known(step: number, named: StateName | undefined): BegunSave | undefined {
+  /**
+   * Finds a save of that state to the disk, done or under way, and gives it the name: one with its order, others after it.
+   * @param isRead - then one under way alone: the copy in memory of one that is done is lost
+   */
+  #known(step: number, named: StateName | undefined, isRead: boolean): BegunSave | undefined {
     const written = this.#written.get(step);
-    if (written === undefined) return undefined;
+    if (written === undefined || (isRead && !this.#inFlight.has(written))) return undefined;
     const known = { ...written, receivers: undefined };
     const { aim } = known;
     if (named === undefined) return known;

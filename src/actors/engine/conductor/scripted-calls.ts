@@ -235,7 +235,8 @@ export class ScriptedCalls {
     const { next } = this.#reader;
     if (next?.kind === "step") this.#reader.take();
     const after = this.#reader.next;
-    const ahead = after?.kind === "accumulate" ? requestsOf(after, plan) : [];
+    // The feeder gets its batch now: while the model is paused, a question for it would wait past its deadline.
+    const ahead = after?.kind === "accumulate" ? this.#orderOf(after).requests : [];
     const message = { ...order, requests, weight, begin: open.message, ahead };
     if (next?.kind !== "step") return pipeline.add(ofCall(call, made(message)), answer);
     await this.#update(next, async (update, own) => {
