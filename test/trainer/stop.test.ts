@@ -24,6 +24,24 @@ describe("a run that is stopped", () => {
     },
   );
 
+  it("is followed by none: what begins while it ends is refused", async () => {
+    const runtime = await Runtime.spawn({ ranks: 1, steps: 100_000, threadsPerRank: 1, warmStandby: false });
+    const config = { data: workspace.text, cache: workspace.path("cache") };
+    const begun = Promise.withResolvers<void>();
+    runtime.once("step.finished", () => begun.resolve());
+    const run = runtime.run(tinyJob, config);
+    run.catch(() => {}); // it is looked at below
+    await begun.promise;
+    const stopped = runtime.stop();
+    // Past the questions that the end begins with; the run's threads still live.
+    await new Promise(setImmediate);
+    const late = runtime.open(tinyJob, config, { name: "late" });
+    await expect(late).rejects.toMatchObject({ code: "RUN_IN_PROGRESS" });
+    await stopped;
+    await expect(run).rejects.toMatchObject({ code: "RUN_STOPPED" });
+    expect(runtime.inspect()).toEqual([]);
+  });
+
   it("tells the end of a save that is under way, before its own", async () => {
     const checkpoint = { dir: workspace.path("stopped"), everySteps: 1 };
     const runtime = await Runtime.spawn({ ranks: 2, steps: 100_000, threadsPerRank: 1, checkpoint });

@@ -109,7 +109,7 @@ export class Runtime implements AsyncDisposable {
    * Starts what needs no job: checks the options, loads what a run is made of, attaches the sinks and serves the dashboard, if
    * there is one. Threads and processes of ranks are started by {@link run}, once the job's model, data and batch have been
    * checked against the layout.
-   * @param given - the launch that it leads, on the head of several hosts that a launcher started. Default: that of `troupe launch`
+   * @param given - the launch that this runtime leads, on the first of several hosts. Default: that of `troupe launch`, if any
    * @throws {TroupeError} `OPTION`, `OPTIMIZER_OPTION`, `DASHBOARD_PORT`, `ACCESS_TOKEN`
    */
   static async spawn(own: RuntimeOptions = {}, given?: Launched): Promise<Runtime> {
@@ -265,8 +265,8 @@ export class Runtime implements AsyncDisposable {
   }
 
   /**
-   * Opens a job's model for a script that calls it: its ranks, shards and parameters are there until the model is closed. To have
-   * calls typed, name the job: `runtime.open<typeof job>(url)`, with `import type job from "./job.ts"`.
+   * Opens a job's model for a script that calls it: its ranks, shards and parameters live until the model is closed. The type of
+   * the job gives calls their types: `runtime.open<typeof job>(url)`, with `import type job from "./job.ts"`.
    * @param jobUrl - as for {@link run}
    * @param overrides - values for the job's settings, instead of its defaults
    * @param options - for a further model, beside a run or others: its name, and what it has of its own
@@ -498,14 +498,18 @@ export class Runtime implements AsyncDisposable {
   }
 
   async #end(): Promise<void> {
+    // From here on nothing begins: it would never be stopped.
+    this.#stopped = true;
     const own = this.#own?.stop();
     try {
       const first = own?.catch(() => {});
-      const runs = [...this.#running.values()].flatMap(({ run }) => run ?? []);
+      const all = [...this.#running.values()];
+      // One that was begun while others were saved may not have started yet.
+      await Promise.all(all.map(({ begun }) => begun));
+      const runs = all.flatMap(({ run }) => run ?? []);
       await Promise.all(runs.map((run) => run.stop(first)));
       await own;
     } finally {
-      this.#stopped = true;
       await this.#lead?.end();
       await this.#hub.close();
     }
