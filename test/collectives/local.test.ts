@@ -13,7 +13,9 @@ describe("a group of threads", () => {
     for (const outcome of await Promise.all(outcomes))
       expect(outcome).toMatchObject({
         code: "COLLECTIVE_MISMATCH",
-        message: expect.stringMatching(/expected tensors of one kind of device, got .*(cpu|sim).* of rank [01] and /),
+        message: expect.stringMatching(
+          /expected tensors of one kind of device, got .*(cpu|sim).* of rank [01] and /,
+        ),
       });
   });
 });

@@ -133,7 +133,9 @@ describe("backward", () => {
     const sentence = "expected a gradient of its tensor's shape, [3], got [2, 3]";
     expect(refusal(() => x.mul(1).backward(ones([2, 3])))?.message).toBe(`[backward] ${sentence}`);
     expect(refusal(() => grad(x.mul(1), x, ones([2, 3])))?.message).toBe(`[grad] ${sentence}`);
-    expect(refusal(() => x.sum().backward(tensor([1, 10])))?.message).toContain("[backward] expected a gradient");
+    expect(refusal(() => x.sum().backward(tensor([1, 10])))?.message).toContain(
+      "[backward] expected a gradient",
+    );
     expect(refusal(() => (x.grad = ones([2, 3])))?.message).toBe(`[grad] ${sentence}`);
     expect(x.grad).toBeNull();
   });
