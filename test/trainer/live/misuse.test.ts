@@ -75,10 +75,11 @@ describe("a live model", () => {
       anomalies: { loss: "skip", spike: "rewind" },
       checkpoint: { inMemoryEverySteps: 4 },
     });
-    await expect(runtime.open(called, { data: workspace.text })).rejects.toThrow(
+    const config = { data: workspace.text, cache: workspace.path("cache") };
+    await expect(runtime.open(called, config)).rejects.toThrow(
       "[options] expected anomalies.spike to be stop or skip for a live model, got rewind (its script would make the same calls again; skip leaves the update out)",
     );
-    const judge = await runtime.open(called, { data: workspace.text }, { name: "judge" });
+    const judge = await runtime.open(called, config, { name: "judge" });
     await expect(judge.close()).resolves.toBeUndefined();
   });
 });
