@@ -278,7 +278,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "activations do not go to the host",
     file: "src/compute/offload/host-activations.ts",
-    from: "    copyBeside(host, first);\n",
+    from: "    noGrad(() => scope(() => void copyBeside(host, first.contiguous())));\n",
     to: "",
     caughtBy: [by(activations, comeBack)],
   },
