@@ -1,8 +1,8 @@
 // Where libtorch's libraries have a fixed cost, or half of the registers: oneDNN asks 2.5 to 15 us a product, MKL keeps to AVX2 on AMD. A
 // Zen 5 core multiplies a layer of 64 or 128 features at 220 to 250 GFLOP/s here, at 100 to 190 there. Both libraries sum each element of
 // such a product in the order of k, fused, so that these tiles have their bits (test/kernels/instruction-sets.test.ts); a product that
-// they sum otherwise is theirs. With AVX2 alone tiles are as quick as MKL, but copy one factor less, and know the bits of any number of
-// threads. On Intel only heads are multiplied here, to spare their copies: MKL is quicker with all else.
+// they sum otherwise is theirs. On Intel, and with AVX2 alone, only heads are multiplied here, to spare their copies: MKL is quicker with
+// all else.
 
 #include "kernels/cpu/float32_tiles.h"
 
@@ -258,8 +258,8 @@ bool tiles_know_both_orders(int64_t rows, int64_t inner, int64_t columns) {
 }  // namespace
 
 bool multiplies_in_tiles(const at::Tensor& a, const at::Tensor& b) {
-  // On Intel MKL is quicker.
-  if (!mkl_keeps_to_avx2()) return false;
+  // Elsewhere MKL is quicker.
+  if (!chooses_float32_library()) return false;
   const int64_t rows = a.size(-2), inner = a.size(-1), columns = b.size(-1);
   return tiles_know(rows, inner, columns) && (is_small(a, b) || tiles_know_both_orders(rows, inner, columns));
 }
