@@ -25,28 +25,22 @@ const facts = gptFacts({
   n_positions: size.context,
 });
 
-/**
- * Trains a few steps and reads the ledger after the last of them; its peak is the median of the later steps'. Now and then a busy machine
- * has a thread wait where the others go on, and keep more for that moment.
- */
+/** Trains a few steps and reads the ledger after the last of them; its peak is that of the later steps. */
 async function measure(
   workspace: Workspace,
   options: RuntimeOptions,
   config: Readonly<Record<string, unknown>> = {},
 ): Promise<MemoryUse> {
   let use = memory();
-  const peaks: number[] = [];
   const sink = atEachStep((step) => {
+    if (step === 3) resetPeakMemory();
     use = memory();
-    if (step > 3) peaks.push(use.peakBytes);
-    if (step >= 3) resetPeakMemory();
   });
   const runtime = await Runtime.spawn({ threadsPerRank: 1, warmStandby: false, sinks: [sink], ...options });
   const data = { data: workspace.text, cache: workspace.path("cache") };
-  await runtime.run(tinyJob, { ...data, ...size, steps: 12, ...config });
+  await runtime.run(tinyJob, { ...data, ...size, steps: 8, ...config });
   await runtime.stop();
-  const peakBytes = peaks.sort((a, b) => a - b)[peaks.length >> 1] ?? use.peakBytes;
-  return { ...use, peakBytes };
+  return use;
 }
 
 const layoutOf = (ranks: number, zero: number, accumulation = 1): Layout => ({
