@@ -104,29 +104,10 @@ async function compare(folder: string): Promise<void> {
   const options = { maxNewTokens: 8, temperature: 0, stopTokens: [], padToken: 0 };
   const expected = generate(model as unknown as GenerativeModel, prompts, options);
   const theirs = written(join(target, files[0] ?? ""), prompts, Number(start), 8);
-  for (const [row, { tokens }] of theirs.entries())
-    expect(gapOf(model, prompts[row] ?? [], expected[row] ?? [], tokens)).toBeLessThan(1e-4);
+  expect(theirs.map(({ tokens }) => tokens)).toEqual(expected);
   for (const [row, { tokens, scores }] of theirs.slice(0, 10).entries())
     expect(scoresOf(model, prompts[row] ?? [], tokens.slice(0, -1), scores)).toBeLessThan(1e-3);
   dematerialize(model);
-}
-
-/**
- * How far apart the scores of two texts' first different tokens are, beside the largest score; 0 for equal texts. Between tokens of
- * nearly the same score rounding decides, and llama.cpp's GELU rounds to 11 bits: on a processor with AVX2 one text of 100 goes on
- * otherwise, over a gap of 4e-5.
- */
-function gapOf(
-  model: TaskModel,
-  prompt: readonly number[],
-  ours: readonly number[],
-  theirs: readonly number[],
-): number {
-  const at = ours.findIndex((token, index) => token !== theirs[index]);
-  if (at < 0) return 0;
-  const scores = scoresAfter(model, prompt, ours.slice(0, at));
-  const [own = NaN, other = NaN] = [ours, theirs].map((text) => scores[text[at] ?? -1]);
-  return Math.abs(own - other) / largest(scores);
 }
 
 /** The largest difference of scores behind the last token, beside the largest of them. */
@@ -136,36 +117,30 @@ function scoresOf(
   text: readonly number[],
   theirs: readonly number[],
 ): number {
-  const own = scoresAfter(model, prompt, text);
-  return Math.max(...own.map((score, word) => Math.abs(score - (theirs[word] ?? NaN)))) / largest(own);
-}
-
-/** The scores of the token behind a text. */
-function scoresAfter(model: TaskModel, prompt: readonly number[], text: readonly number[]): number[] {
   return scope(() =>
     noGrad(() => {
       const row = (ids: readonly number[]) => tensor([...ids], { shape: [1, ids.length], dtype: "int64" });
       const { logits } = model.forward({ inputIds: row(prompt), decoderInputIds: row(text) }) as {
         logits: Tensor;
       };
-      return Array.from(
-        logits
-          .select(1, text.length - 1)
-          .view([-1])
-          .toTypedArray(),
-        Number,
+      const own = logits.select(1, text.length - 1).view([-1]);
+      return (
+        own
+          .sub(tensor([...theirs]))
+          .abs()
+          .max()
+          .item() / own.abs().max().item()
       );
     }),
   );
 }
 
-const largest = (scores: readonly number[]) => Math.max(...scores.map(Math.abs));
-
 describe.skipIf(!isHere)("llama.cpp writes the tokens that T5 writes", () => {
   it.each(Object.keys(made))("by %s", async (name) => {
     const folder = join(place, name.replaceAll(/\W+/g, "-"));
     const model = autoModel("seq2seq_lm", made[name] ?? {});
-    materialize(model, { seed: 5 });
+    // Rounding decides none of its texts: the two best tokens are 4e-4 of the largest score apart, and with seed 5 a tenth of that.
+    materialize(model, { seed: 37 });
     await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
     dematerialize(model);
     await writeFile(join(folder, "tokenizer.json"), tokenizerOf(WORDS));
@@ -189,7 +164,7 @@ it.each([
   const [name = "", value] = Object.entries(fields)[0] ?? [];
   const folder = join(place, `lacks-${name}`);
   const model = autoModel("seq2seq_lm", { ...t5, ...fields });
-  materialize(model, { seed: 5 });
+  materialize(model, { seed: 11 });
   await saveHuggingFaceFolder(folder, { config: model.configJson, weights: weightBytes(model) });
   dematerialize(model);
   const above = name === "num_decoder_layers" ? " above num_layers" : "";
