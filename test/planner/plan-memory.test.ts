@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { passingTogether } from "../../bench/rapidformer/together.ts";
 import type { Layout } from "../../src/compute/parallel/index.ts";
-import { type MemoryUse, memory, resetPeakMemory } from "../../src/compute/tensor/index.ts";
+import { empty, type MemoryUse, memory, resetPeakMemory, scope } from "../../src/compute/tensor/index.ts";
 import { Runtime, type RuntimeOptions } from "../../src/entries/index.ts";
 import {
   byteScheme,
@@ -41,6 +41,23 @@ async function measure(
   await runtime.run(tinyJob, { ...data, ...size, steps: 8, ...config });
   await runtime.stop();
   return use;
+}
+
+/**
+ * Bytes that a product of bfloat16 keeps only while it runs. Where the processor does not multiply bfloat16 itself, libtorch converts
+ * the factors first, which no plan of a model knows; elsewhere it is 0.
+ */
+function scratchOfProduct(): number {
+  return scope(() => {
+    const [rows, columns] = [size.batch * size.context, 2 * size.width];
+    const tokens = empty([rows, size.width], { dtype: "bfloat16" });
+    const weight = empty([columns, size.width], { dtype: "bfloat16" });
+    resetPeakMemory();
+    const product = tokens.mm(weight.t());
+    const { peakBytes, totalBytes } = memory();
+    expect(product.shape).toEqual([rows, columns]);
+    return peakBytes - totalBytes;
+  });
 }
 
 const layoutOf = (ranks: number, zero: number, accumulation = 1): Layout => ({
@@ -125,7 +142,8 @@ describe("planMemory", () => {
     const stages = planMemory(facts, layout, { precision, residence: "process" });
     const states = stages.map(({ parameters, master, optimizer }) => parameters + master + optimizer);
     const each = states.reduce((sum, bytes) => sum + bytes, passingTogether(stages, layout));
-    const ratio = ((ranks / pp) * each) / measured.peakBytes;
+    const scratch = precision === "amp" ? scratchOfProduct() : 0;
+    const ratio = ((ranks / pp) * each) / (measured.peakBytes - scratch);
     expect(ratio).toBeGreaterThan(least);
     expect(ratio).toBeLessThan(most);
     const apart = stages.reduce((sum, { peakBytes }) => sum + peakBytes, 0);
