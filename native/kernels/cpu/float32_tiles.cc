@@ -37,7 +37,7 @@ constexpr int64_t kMinInner = 4;
 constexpr int64_t kMaxTerms = 512;                      // oneDNN begins a second sum there
 constexpr int64_t kMaxRowElements = int64_t{1} << 17;   // of a: it is read again for each panel of b
 constexpr int64_t kMaxMultiplications = int64_t{1} << 26;  // from here on oneDNN is as fast
-constexpr int64_t kLibtorchInner = 192;                 // of a sum of MKL's on AMD
+constexpr int64_t kAmdInner = 192;                      // of a sum of MKL's on AMD
 constexpr int64_t kIntelInner = 384;                    // of a sum of MKL's by AVX-512
 constexpr int64_t kTaskMultiplications = int64_t{1} << 23;
 
@@ -214,31 +214,40 @@ int64_t grain_of(int64_t multiplications) {
 
 bool is_small(const at::Tensor& a, const at::Tensor& b) { return !onednn_is_quicker(a, b); }
 
-// How MKL's kernels for AVX-512 sum up to twice kIntelInner terms.
+// How MKL sums up to twice kIntelInner terms by its kernels for AVX-512.
 int64_t terms_of_halves(int64_t inner) { return inner <= kIntelInner ? inner : (inner + 1) / 2; }
 
-// Whether MKL multiplies by those kernels: a setting of its own may forbid them, so only a try tells.
+// How it sums on AMD.
+int64_t terms_of_pieces(int64_t inner) { return inner <= kAmdInner ? inner : std::min(kAmdInner, inner / 2); }
+
+// Whether MKL sums so many terms at once: a setting of its own may choose other kernels, so only a try tells.
+bool mkl_sums(int64_t (*terms_of)(int64_t inner)) {
+  constexpr int64_t kRows = kMinSize, kInner = 2 * kIntelInner - 1, kColumns = 33;
+  const at::Tensor a = at::empty({kRows, kInner}, at::kFloat), b = at::empty({kInner, kColumns}, at::kFloat);
+  for (const at::Tensor& each : {a, b}) {
+    for (int64_t i = 0; i < each.numel(); i++) each.mutable_data_ptr<float>()[i] = 1.0f / static_cast<float>(i + 1);
+  }
+  const at::Tensor of_mkl = at::cpu::mm(a, b), of_tiles = at::empty_like(of_mkl);
+  const TiledProduct product{a.const_data_ptr<float>(), b.const_data_ptr<float>(), kInner, 1, kColumns, 1, kRows, kInner, kColumns,
+                             terms_of(kInner), nullptr, 0, of_tiles.mutable_data_ptr<float>(), kColumns};
+  compute_panels(product, 0, panels_of(product));
+  return std::memcmp(of_mkl.const_data_ptr(), of_tiles.const_data_ptr(), of_mkl.nbytes()) == 0;
+}
+
 bool mkl_sums_halves() {
-  static const bool does = mkl_may_use_avx512() && isa() >= Isa::avx512 && [] {
-    constexpr int64_t kRows = kMinSize, kInner = 2 * kIntelInner - 1, kColumns = 33;
-    const at::Tensor a = at::empty({kRows, kInner}, at::kFloat), b = at::empty({kInner, kColumns}, at::kFloat);
-    for (const at::Tensor& each : {a, b}) {
-      for (int64_t i = 0; i < each.numel(); i++) each.mutable_data_ptr<float>()[i] = 1.0f / static_cast<float>(i + 1);
-    }
-    const at::Tensor of_mkl = at::cpu::mm(a, b), of_tiles = at::empty_like(of_mkl);
-    const TiledProduct product{a.const_data_ptr<float>(), b.const_data_ptr<float>(), kInner, 1, kColumns, 1, kRows, kInner, kColumns,
-                               terms_of_halves(kInner), nullptr, 0, of_tiles.mutable_data_ptr<float>(), kColumns};
-    compute_panels(product, 0, panels_of(product));
-    return std::memcmp(of_mkl.const_data_ptr(), of_tiles.const_data_ptr(), of_mkl.nbytes()) == 0;
-  }();
+  static const bool does = mkl_may_use_avx512() && isa() >= Isa::avx512 && mkl_sums(terms_of_halves);
+  return does;
+}
+
+bool mkl_sums_pieces() {
+  static const bool does = mkl_keeps_to_avx2() && mkl_sums(terms_of_pieces);
   return does;
 }
 
 // How many terms a sum has before the next one begins, of which the sum before is a term.
 int64_t terms_of(int64_t inner, bool is_small) {
   if (mkl_sums_halves()) return terms_of_halves(inner);
-  if (!is_small || inner <= kLibtorchInner) return inner;
-  return std::min(kLibtorchInner, inner / 2);
+  return is_small ? terms_of_pieces(inner) : inner;
 }
 
 // Tiles read rows of `a` in one of two ways.
@@ -247,7 +256,7 @@ at::Tensor readable(const at::Tensor& a) { return a.stride(-1) == 1 || a.stride(
 // Whether tiles know the libraries' order of a sum if the product is small, and that oneDNN does not take it otherwise.
 bool tiles_know(int64_t rows, int64_t inner, int64_t columns) {
   if (rows < kMinSize || columns < kMinSize || inner < kMinInner || isa() < Isa::avx2) return false;
-  if (mkl_keeps_to_avx2()) return rows * inner <= kMaxRowElements;
+  if (chooses_float32_library() || mkl_sums_pieces()) return rows * inner <= kMaxRowElements;
   return mkl_sums_halves() && inner <= 2 * kIntelInner;
 }
 
