@@ -25,6 +25,15 @@ async function heard(model: Pick<Policy, "call" | "generate" | "evaluate">) {
   return { logProbs: [...logProbs.to("float32").toTypedArray()], texts: await texts, losses: await losses };
 }
 
+/** Makes a copy that has ranks of its own, as it does from when the policy moves on and it is read. */
+async function copyApart(policy: Policy) {
+  train(policy, 0);
+  const frozen = await policy.frozenCopy();
+  train(policy, 1);
+  await heard(frozen);
+  return frozen;
+}
+
 /** Ends actors' threads. */
 class Strikes implements Disposable {
   readonly #threads = new ActorThreads();
@@ -116,10 +125,7 @@ describe("a frozen copy", () => {
   it("has the weights that it took on last after its ranks have died, while it took them on too", async () => {
     using strikes = new Strikes();
     await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
-      train(policy, 0);
-      const frozen = await policy.frozenCopy();
-      train(policy, 1);
-      await heard(frozen);
+      const frozen = await copyApart(policy);
       train(policy, 2);
       const followed = frozen.follow();
       strikes.end(/^frozen-1-rank-\d$/);
@@ -138,10 +144,7 @@ describe("a frozen copy", () => {
   it("takes weights on though its checkpointer alone has died", async () => {
     using strikes = new Strikes();
     await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
-      train(policy, 0);
-      const frozen = await policy.frozenCopy();
-      train(policy, 1);
-      await heard(frozen);
+      const frozen = await copyApart(policy);
       strikes.end(/^frozen-1-checkpointer$/);
       expect(await frozen.follow()).toEqual({ step: 2 });
       expect(await heard(frozen)).toEqual(await heard(policy));
@@ -151,10 +154,7 @@ describe("a frozen copy", () => {
   it("has them however long after its ranks its checkpointer comes back", async () => {
     using strikes = new Strikes();
     await withModel(workspace, { ranks: 2, zero: 3 }, {}, async (policy) => {
-      train(policy, 0);
-      const frozen = await policy.frozenCopy();
-      train(policy, 1);
-      await heard(frozen);
+      const frozen = await copyApart(policy);
       expect(await frozen.follow()).toEqual({ step: 2 });
       const later = await heard(policy);
       // Each start that fails makes the next one wait longer.
